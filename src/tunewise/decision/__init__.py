@@ -1,0 +1,63 @@
+"""The values: spaces, problems, hardware, policies, trials and answers. They measure nothing and store nothing."""
+
+from tunewise.decision.answer import Answer, Rung
+from tunewise.decision.check import NO_CHECK, Args, Check
+from tunewise.decision.declaration import Declaration
+from tunewise.decision.hardware import Environment, Hardware, Part, detect, environment
+from tunewise.decision.params import Param, Scalar, Value, boolean, integer, permutation, pow2
+from tunewise.decision.policy import Policy
+from tunewise.decision.problem import Feature, Problem
+from tunewise.decision.rules import Rule
+from tunewise.decision.space import Config, Places, Space
+from tunewise.decision.trial import (
+    FAILURE_KINDS,
+    Failure,
+    FailureKind,
+    Miss,
+    Outcome,
+    Subject,
+    Timing,
+    Trial,
+    Verdict,
+    lower_half_mean,
+    merged,
+)
+
+__all__ = [
+    "Answer",
+    "Args",
+    "Check",
+    "Config",
+    "Declaration",
+    "Environment",
+    "FAILURE_KINDS",
+    "Failure",
+    "FailureKind",
+    "Feature",
+    "Hardware",
+    "Miss",
+    "NO_CHECK",
+    "Outcome",
+    "Param",
+    "Part",
+    "Places",
+    "Policy",
+    "Problem",
+    "Rule",
+    "Rung",
+    "Scalar",
+    "Space",
+    "Subject",
+    "Timing",
+    "Trial",
+    "Value",
+    "Verdict",
+    "boolean",
+    "detect",
+    "environment",
+    "integer",
+    "lower_half_mean",
+    "merged",
+    "permutation",
+    "pow2",
+]

@@ -1,0 +1,21 @@
+"""Answers: a config, and where it came from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tunewise.decision.params import Value
+
+Rung = Literal["pin", "memory", "near", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The config to use now, the rung of the ladder that gave it, its source and the reason."""
+
+    config: Mapping[str, Value]
+    rung: Rung
+    source: str
+    reason: str
+    confidence: float | None = None  # how sure the source is, from 0 to 1; None where it cannot say
+    time_s: float | None = None  # seconds per call when it was measured

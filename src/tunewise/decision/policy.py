@@ -1,0 +1,63 @@
+"""Policies: how something is measured. Times under different policies are never compared."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from tunewise.errors import InvalidPolicy, MeasureWarning
+
+Clock = Literal["cpu", "wall"]
+Cache = Literal["warm", "cold"]
+Isolation = Literal["worker", "fresh", "none"]
+ADVISED_STEPS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How candidates are run and timed.
+
+    The first group is part of what a measurement *is*: it enters the key. The second only bounds and protects the run.
+    `steps` fixes the number of samples of the finalists (and `warmup_steps` the calls before them); left at None, the
+    race decides.
+    """
+
+    clock: Clock = "cpu"  # CPU time of the process (single-threaded work) or wall time (threads, waiting)
+    cache: Cache = "warm"
+    threads: int = 1
+    warmup_steps: int | None = None
+    steps: int | None = None
+
+    isolation: Isolation = "worker"
+    timeout_s: float = 10.0  # for one call
+    compile_timeout_s: float = 120.0
+    memory_limit_bytes: int | None = None  # None: half of what the machine has free
+    min_sample_s: float = 1e-4  # shorter calls are repeated until a sample lasts this long
+
+    def __post_init__(self) -> None:
+        _one_of("clock", self.clock, get_args(Clock))
+        _one_of("cache", self.cache, get_args(Cache))
+        _one_of("isolation", self.isolation, get_args(Isolation))
+        for name in ("timeout_s", "compile_timeout_s", "min_sample_s"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 < value < float("inf"):
+                raise InvalidPolicy(f"{name}={value!r} is not a positive number of seconds")
+        for name, least in (("threads", 1), ("steps", 1), ("warmup_steps", 0), ("memory_limit_bytes", 1 << 20)):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < least):
+                raise InvalidPolicy(f"{name}={value!r} is not a whole number of at least {least}")
+        if self.steps is not None and self.steps < ADVISED_STEPS:
+            warnings.warn(
+                f"steps={self.steps} is too few to tell close configs apart; at least {ADVISED_STEPS} are advised",
+                MeasureWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """The fields that make two measurements comparable."""
+        return {name: getattr(self, name) for name in ("clock", "cache", "threads", "warmup_steps", "steps")}
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InvalidPolicy(f"{name}={value!r} is not one of {', '.join(allowed)}")

@@ -1,0 +1,140 @@
+"""Trials: what was run and what became of it. Verdicts: how a tuning run ended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from tunewise.decision import canonical
+from tunewise.decision.hardware import Environment
+from tunewise.decision.problem import Problem
+from tunewise.decision.space import Config
+
+FailureKind = Literal["compile", "runtime", "constraints", "correctness", "timeout", "crash", "memory"]
+FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
+Ending = Literal["win", "tie", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The configuration ran: seconds per call, one number a sample, in the order they were taken."""
+
+    samples_s: tuple[float, ...]
+    compile_s: float | None = None  # building and first launch, never part of a sample
+
+    @property
+    def time_s(self) -> float:
+        """The one number that stands for the samples: the mean of their lower half."""
+        return lower_half_mean(self.samples_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The configuration did not run to a right answer."""
+
+    kind: FailureKind
+    detail: str = ""
+
+
+Outcome = Timing | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a measurement is about: everything that must be equal before two trials may be compared."""
+
+    decision: str
+    problem: Problem
+    policy: tuple[tuple[str, Any], ...]
+    environment: Environment
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The key by named parts, such as `problem.m`, `policy.clock`, `hardware.name`: what `explain` compares."""
+        return {
+            "decision": self.decision,
+            **{f"problem.{name}": value for name, value in self.problem.items()},
+            **{f"policy.{name}": value for name, value in self.policy},
+            **self.environment.must,
+        }
+
+    @property
+    def digest(self) -> str:
+        """The key as 64 hex digits, equal in every process that means the same."""
+        return canonical.digest(self.parts)
+
+    def difference(self, other: "Subject") -> dict[str, tuple[Any, Any]]:
+        """Return the parts that differ, as name -> (ours, theirs); a part that one side lacks is None there."""
+        ours, theirs = self.parts, other.parts
+        names = [*ours, *(name for name in theirs if name not in ours)]
+        return {n: (ours.get(n), theirs.get(n)) for n in names if ours.get(n) != theirs.get(n)}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One config, what became of it, and who proposed it. Several trials of one config add up."""
+
+    config: Config
+    outcome: Outcome
+    source: str = ""  # the strategy, heuristic or file that proposed it
+    run: str = ""  # the tuning run it belongs to
+    at: float = 0.0  # seconds since the epoch, for people only: nothing is decided by it
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a tuning run ended: the best candidate against the incumbent (the default), in interleaved pairs.
+
+    A verdict is a measurement like any other: the answer is read off it, and a later verdict outranks an earlier one.
+    """
+
+    ending: Ending
+    incumbent: Config
+    challenger: Config
+    incumbent_s: tuple[float, ...] = ()
+    challenger_s: tuple[float, ...] = ()
+    gain: float = 1.0  # median of incumbent / challenger over the pairs; above 1 the challenger is faster
+    p_value: float = 1.0
+    evaluations: int = 0
+    run: str = ""
+    source: str = ""  # who proposed the challenger
+    detail: str = ""
+    at: float = 0.0
+
+    @property
+    def winner(self) -> Config:
+        """The config to use: the challenger only if it won."""
+        return self.challenger if self.ending == "win" else self.incumbent
+
+    @property
+    def time_s(self) -> float | None:
+        """Seconds per call of the winner in the final pairs, or None if it was never timed."""
+        samples = self.challenger_s if self.ending == "win" else self.incumbent_s
+        return lower_half_mean(samples) if samples else None
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A problem that was asked about and not known."""
+
+    decision: str
+    problem: Problem
+    count: int
+    digest: str = field(default="", compare=False)
+
+
+def lower_half_mean(samples: Sequence[float]) -> float:
+    """Return the mean of the faster half: steadier than the minimum, and blind to what the machine did meanwhile."""
+    ordered = sorted(samples)
+    half = ordered[: (len(ordered) + 1) // 2]
+    return sum(half) / len(half)
+
+
+def merged(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return several outcomes of one config as one: the first failure if any, else all samples together."""
+    assert outcomes
+    for outcome in outcomes:
+        if isinstance(outcome, Failure):
+            return outcome
+    timings = [outcome for outcome in outcomes if isinstance(outcome, Timing)]
+    compile_s = next((t.compile_s for t in timings if t.compile_s is not None), None)
+    return Timing(tuple(s for timing in timings for s in timing.samples_s), compile_s)

@@ -1,0 +1,77 @@
+"""The error tree: everything tunewise raises on purpose, so that one `except TunewiseError` catches it all."""
+
+
+class TunewiseError(Exception):
+    """Base of all errors raised by tunewise; its text is one sentence that names the thing, the value and the way out."""
+
+
+class InvalidSpace(TunewiseError):
+    """A space cannot be built from its parameters."""
+
+
+class InvalidRule(TunewiseError):
+    """A rule is not a safe expression over the space's parameters, or broke while it was applied."""
+
+
+class InvalidConfig(TunewiseError):
+    """A config is not a point of the space."""
+
+
+class InvalidProblem(TunewiseError):
+    """The features of a problem are not plain numbers and words."""
+
+
+class InvalidDecision(TunewiseError):
+    """A decision is declared in a way that cannot work."""
+
+
+class DuplicateDecision(InvalidDecision):
+    """Two different decisions carry one name."""
+
+
+class InvalidPolicy(TunewiseError):
+    """A way of measuring that does not exist."""
+
+
+class InvalidSetting(TunewiseError):
+    """An environment variable or argument holds a value that makes no sense."""
+
+
+class MissingPart(TunewiseError):
+    """Something optional is needed now: a compiler, an extra, or a function the decision did not declare."""
+
+
+class BuildError(TunewiseError):
+    """A kernel did not compile; the text ends with the compiler's last lines."""
+
+
+class StoreError(TunewiseError):
+    """The store cannot be used the way it was asked."""
+
+
+class InvalidFile(TunewiseError):
+    """A file does not hold what its reader expects."""
+
+
+class NothingMeasured(TunewiseError):
+    """No config of a decision could be measured."""
+
+
+class NotFound(TunewiseError):
+    """What was named does not exist."""
+
+
+class TunewiseWarning(UserWarning):
+    """Base of all warnings: something degraded, and the program goes on."""
+
+
+class StoreWarning(TunewiseWarning):
+    """The store is in trouble; results are kept in memory for now."""
+
+
+class MeasureWarning(TunewiseWarning):
+    """A measurement is less trustworthy than asked for."""
+
+
+class EnvironmentWarning(TunewiseWarning):
+    """A remembered answer comes from an environment that differs in a part marked *warn*."""

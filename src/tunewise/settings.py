@@ -1,0 +1,103 @@
+"""Every environment variable tunewise reads, typed, in one place; each has an argument that does the same."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from tunewise.errors import InvalidSetting
+
+Mode = Literal["use", "tune", "collect", "replay", "off"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+VARIABLES: dict[str, str] = {
+    "TUNEWISE_HOME": "directory of the store, the locks and the compiled kernels",
+    "TUNEWISE_MODE": f"mode of every decision: {', '.join(MODES)}",
+    "TUNEWISE_COLLECT": "comma-separated decisions that run in collect mode",
+    "TUNEWISE_USE": "comma-separated decisions that run in use mode",
+    "TUNEWISE_LAYERS": f"read-only stores below the user's own, separated by {os.pathsep!r}",
+    "TUNEWISE_WAIT_S": "seconds to wait while another process tunes the same problem (default: until it is done)",
+    "CC": "the C compiler for C kernels",
+    "XDG_CACHE_HOME": "where TUNEWISE_HOME lies when it is not set",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment asks for. Empty variables count as not set."""
+
+    home: Path
+    mode: Mode | None = None
+    collect: frozenset[str] = frozenset()
+    use: frozenset[str] = frozenset()
+    layers: tuple[Path, ...] = ()
+    wait_s: float | None = None
+    cc: str | None = None
+
+    def mode_of(self, decision: str) -> Mode | None:
+        """Return the mode the environment sets for a decision, or None where it says nothing."""
+        if decision in self.collect:
+            return "collect"
+        return "use" if decision in self.use else self.mode
+
+
+def load(environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings. A process that runs with another user's rights (setuid) ignores them all."""
+    env = _trusted(os.environ) if environ is None else environ
+    return Settings(
+        home=_home(env),
+        mode=parse_mode(env["TUNEWISE_MODE"]) if env.get("TUNEWISE_MODE") else None,
+        collect=_names(env.get("TUNEWISE_COLLECT", "")),
+        use=_names(env.get("TUNEWISE_USE", "")),
+        layers=tuple(Path(p) for p in env.get("TUNEWISE_LAYERS", "").split(os.pathsep) if p),
+        wait_s=_seconds("TUNEWISE_WAIT_S", env.get("TUNEWISE_WAIT_S", "")),
+        cc=env.get("CC") or None,
+    )
+
+
+def parse_mode(text: str) -> Mode:
+    """Return the mode named by `text`; raises InvalidSetting for any other word."""
+    if text not in MODES:
+        raise InvalidSetting(f"mode {text!r} is not one of {', '.join(MODES)}")
+    return text
+
+
+def in_force(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables of ours that are set, with their values."""
+    env = os.environ if environ is None else environ
+    return {name: env[name] for name in VARIABLES if env.get(name)}
+
+
+def _trusted(environ: Mapping[str, str]) -> Mapping[str, str]:
+    same_rights = os.getuid() == os.geteuid() and os.getgid() == os.getegid()
+    return environ if same_rights else {}
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    if env.get("TUNEWISE_HOME"):
+        return Path(env["TUNEWISE_HOME"]).expanduser().absolute()
+    cache = env.get("XDG_CACHE_HOME")
+    if cache and Path(cache).is_absolute():
+        return Path(cache) / "tunewise"
+    try:
+        return Path.home() / ".cache" / "tunewise"
+    except RuntimeError:  # no HOME and no passwd entry: a private place that the next boot may sweep
+        return Path(tempfile.gettempdir()) / f"tunewise-{os.geteuid()}"
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+def _seconds(name: str, text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise InvalidSetting(f"{name}={text!r} is not a number of seconds, such as 30")
+    return value
