@@ -2,7 +2,7 @@
 
 
 class TunewiseError(Exception):
-    """Base of all errors raised by tunewise; its text is one sentence that names the thing, the value and the way out."""
+    """Base of all errors raised by tunewise; its text is one sentence: the thing, the value and the way out."""
 
 
 class InvalidSpace(TunewiseError):
@@ -45,8 +45,20 @@ class BuildError(TunewiseError):
     """A kernel did not compile; the text ends with the compiler's last lines."""
 
 
+class KernelError(TunewiseError):
+    """A compiled kernel ran and reported that it could not do its work."""
+
+
 class StoreError(TunewiseError):
     """The store cannot be used the way it was asked."""
+
+
+class DamagedStore(StoreError):
+    """The store's file does not hold what was written to it."""
+
+
+class InvalidTrial(TunewiseError):
+    """A trial or verdict holds a value that no measurement can have."""
 
 
 class InvalidFile(TunewiseError):

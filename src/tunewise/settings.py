@@ -1,6 +1,7 @@
 """Every environment variable tunewise reads, typed, in one place; each has an argument that does the same."""
 
 import os
+import pwd
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ VARIABLES: dict[str, str] = {
     "TUNEWISE_WAIT_S": "seconds to wait while another process tunes the same problem (default: until it is done)",
     "CC": "the C compiler for C kernels",
     "XDG_CACHE_HOME": "where TUNEWISE_HOME lies when it is not set",
+    "HOME": "where XDG_CACHE_HOME lies when it is not set",
 }
 
 
@@ -51,7 +53,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         mode=parse_mode(env["TUNEWISE_MODE"]) if env.get("TUNEWISE_MODE") else None,
         collect=_names(env.get("TUNEWISE_COLLECT", "")),
         use=_names(env.get("TUNEWISE_USE", "")),
-        layers=tuple(Path(p) for p in env.get("TUNEWISE_LAYERS", "").split(os.pathsep) if p),
+        layers=tuple(_path("TUNEWISE_LAYERS", p) for p in env.get("TUNEWISE_LAYERS", "").split(os.pathsep) if p),
         wait_s=_seconds("TUNEWISE_WAIT_S", env.get("TUNEWISE_WAIT_S", "")),
         cc=env.get("CC") or None,
     )
@@ -65,9 +67,14 @@ def parse_mode(text: str) -> Mode:
 
 
 def in_force(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables of ours that are set, with their values."""
-    env = os.environ if environ is None else environ
+    """Return the variables of ours that are set and heeded, with their values."""
+    env = _trusted(os.environ) if environ is None else environ
     return {name: env[name] for name in VARIABLES if env.get(name)}
+
+
+def variable(name: str) -> str | None:
+    """Return the value of an environment variable that a decision declares, or None if it is not set."""
+    return os.environ.get(name)
 
 
 def _trusted(environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -77,14 +84,21 @@ def _trusted(environ: Mapping[str, str]) -> Mapping[str, str]:
 
 def _home(env: Mapping[str, str]) -> Path:
     if env.get("TUNEWISE_HOME"):
-        return Path(env["TUNEWISE_HOME"]).expanduser().absolute()
-    cache = env.get("XDG_CACHE_HOME")
-    if cache and Path(cache).is_absolute():
+        return _path("TUNEWISE_HOME", env["TUNEWISE_HOME"])
+    cache, home = env.get("XDG_CACHE_HOME", ""), env.get("HOME", "")
+    if os.path.isabs(cache):
         return Path(cache) / "tunewise"
     try:
-        return Path.home() / ".cache" / "tunewise"
-    except RuntimeError:  # no HOME and no passwd entry: a private place that the next boot may sweep
+        return Path(home if os.path.isabs(home) else pwd.getpwuid(os.geteuid()).pw_dir) / ".cache" / "tunewise"
+    except KeyError:  # no HOME and no passwd entry: a private place that the next boot may sweep
         return Path(tempfile.gettempdir()) / f"tunewise-{os.geteuid()}"
+
+
+def _path(name: str, text: str) -> Path:
+    try:
+        return Path(text).expanduser().absolute()
+    except (RuntimeError, OSError) as error:  # ~nobody, or a relative path in a directory that is gone
+        raise InvalidSetting(f"{name}={text!r} is not a place: {error}") from None
 
 
 def _names(text: str) -> frozenset[str]:

@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tunewise.decision.check import Args, Check
@@ -15,11 +16,12 @@ Derived = Callable[..., Feature]
 MAX_NAME = 200
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Declaration:
     """A named choice: a space of configs, features, a default, and how inputs are made and results checked."""
 
     name: str
+    _: KW_ONLY
     space: Space
     default: Config
     features: Callable[..., Mapping[str, Any]] | None = None
@@ -37,30 +39,37 @@ class Declaration:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip() or len(self.name) > MAX_NAME:
             raise InvalidDecision(f"decision name {self.name!r} is not a word of 1 to {MAX_NAME} characters")
-        if not isinstance(self.space, Space):
-            raise InvalidDecision(f"{self.name}: space={self.space!r} is not a tunewise.Space")
-        if not isinstance(self.default, Mapping):
-            raise InvalidDecision(f"{self.name}: default={self.default!r} is not a config such as {{'tile': 8}}")
+        self._check_types()
         reason = self.space.why_not(self.default)
         if reason is not None:
             raise InvalidDecision(f"{self.name}: the default is not in the space: {reason}")
-        if self.near < 1:
-            raise InvalidDecision(f"{self.name}: near={self.near!r} is a factor of at least 1")
+        if not isinstance(self.near, int | float) or not 1 <= self.near < float("inf"):
+            raise InvalidDecision(f"{self.name}: near={self.near!r} is not a factor of at least 1")
         object.__setattr__(self, "default", self.space.config(self.default))
+        object.__setattr__(self, "libraries", self._words("libraries"))
+        object.__setattr__(self, "variables", self._words("variables"))
+        object.__setattr__(self, "derived", dict(self.derived))
 
     def derive(self, problem: Problem, config: Config | None = None) -> dict[str, Feature]:
         """Return the problem's features and all derived ones that `problem` (and `config`, if given) can tell.
 
         Training and serving both call this, so they cannot disagree. A derived feature is a function of the problem,
-        or of (problem, config).
+        or of (problem, config). Raises InvalidProblem, with its name, where one breaks or is not a number or a word.
         """
         row: dict[str, Feature] = dict(problem)
         for name, function in self.derived.items():
-            wants_config = len(inspect.signature(function).parameters) > 1
-            if wants_config and config is None:
+            if name in problem:
+                raise InvalidProblem(f"{self.name}: {name!r} is both a feature and a derived feature; rename one")
+            if name in self._of_both and config is None:
                 continue
-            value = function(problem, config) if wants_config else function(problem)
-            row[name] = Problem({name: value})[name]
+            given = (problem, config) if name in self._of_both else (problem,)
+            try:
+                row[name] = Problem({name: function(*given)})[name]
+            except InvalidProblem as error:
+                raise InvalidProblem(f"{self.name}: derived {error}") from None
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise InvalidProblem(f"{self.name}: derived feature {name!r} broke on {problem}: {reason}") from error
         return row
 
     def problem(self, features: Mapping[str, Any]) -> Problem:
@@ -69,3 +78,38 @@ class Declaration:
             return Problem(features)
         except InvalidProblem as error:
             raise InvalidProblem(f"{self.name}: {error}") from None
+
+    @cached_property
+    def _of_both(self) -> frozenset[str]:
+        """The derived features that want the config too: a second argument that is needed, or is called `config`."""
+        return frozenset(name for name, function in self.derived.items() if _wants_config(function))
+
+    def _check_types(self) -> None:
+        for name, kind in (("space", Space), ("check", Check), ("policy", Policy)):
+            if not isinstance(getattr(self, name), kind):
+                raise InvalidDecision(f"{self.name}: {name}={getattr(self, name)!r} is not a tunewise.{kind.__name__}")
+        for name in ("backend", "device", "version"):
+            if not isinstance(getattr(self, name), str):
+                raise InvalidDecision(f"{self.name}: {name}={getattr(self, name)!r} is not a word")
+        for name in ("features", "inputs"):
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise InvalidDecision(f"{self.name}: {name}={getattr(self, name)!r} is not a function")
+        if not isinstance(self.default, Mapping):
+            raise InvalidDecision(f"{self.name}: default={self.default!r} is not a config such as {{'tile': 8}}")
+        if not isinstance(self.derived, Mapping) or not all(callable(function) for function in self.derived.values()):
+            raise InvalidDecision(f"{self.name}: derived={self.derived!r} does not map names to functions")
+
+    def _words(self, field_name: str) -> tuple[str, ...]:
+        words = getattr(self, field_name)
+        if isinstance(words, str) or not all(isinstance(word, str) and word for word in words):
+            raise InvalidDecision(f"{self.name}: {field_name}={words!r} is not a list of names such as ['numpy']")
+        return tuple(words)
+
+
+def _wants_config(function: Derived) -> bool:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a builtin: it knows no config
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) > 1 and (positional[1].default is inspect.Parameter.empty or positional[1].name == "config")

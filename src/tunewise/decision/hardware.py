@@ -1,8 +1,10 @@
 """Hardware and environment: where a measurement was made, sorted into what must match, what warns, what is ignored."""
 
 import functools
+import hashlib
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,9 +12,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from tunewise.errors import MissingPart
+from tunewise import settings
+from tunewise.errors import InvalidDecision, MissingPart
 
 Match = Literal["must", "warn", "ignore"]
+
+_CPUINFO = Path("/proc/cpuinfo")
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 # Instruction sets that change which code is fast; other flags only make keys differ for nothing.
 _ISA = (
@@ -49,6 +55,13 @@ class Environment:
 
     parts: tuple[Part, ...]
 
+    def __post_init__(self) -> None:
+        seen = set[str]()
+        for part in self.parts:
+            if part.name in seen or part.name == "decision" or part.name.startswith(("problem.", "policy.")):
+                raise InvalidDecision(f"the environment part {part.name!r} has the name of another part; rename it")
+            seen.add(part.name)
+
     @property
     def must(self) -> dict[str, Any]:
         """The facts that must be equal for a measurement to count."""
@@ -82,24 +95,24 @@ def environment(
 ) -> Environment:
     """Return this process's environment: the device, versions of `libraries`, the environment `variables`, `must`.
 
-    `must` holds further facts that have to match, such as a compiler version or the hash of a kernel's source. Nothing
-    in it depends on what else the process has imported, where it runs, or who runs it.
+    `must` holds further facts that have to match, such as a compiler version or the hash of a kernel's source. Of what
+    must match or warns, nothing depends on what else the process has imported, where it runs, or who runs it.
     """
     parts = [
         Part("hardware.kind", hardware.kind, "must"),
         Part("hardware.name", hardware.name, "must"),
         Part("hardware.capability", hardware.capability, "must"),
         Part("hardware.cores", hardware.cores, "must"),
-        Part("hardware.isa", list(hardware.isa), "must"),
+        Part("hardware.isa", " ".join(hardware.isa), "must"),
         *(Part(f"hardware.{name}", size, "must") for name, size in hardware.caches),
         Part("os", platform.system(), "must"),
         Part("python", f"{platform.python_implementation()} {sys.version_info.major}.{sys.version_info.minor}", "must"),
         *(Part(f"library.{name}", _version(name), "must") for name in sorted(set(libraries))),
-        *(Part(f"variable.{name}", os.environ.get(name), "must") for name in sorted(set(variables))),
+        *(Part(f"variable.{name}", _discreet(settings.variable(name)), "must") for name in sorted(set(variables))),
         *(Part(name, value, "must") for name, value in sorted((must or {}).items())),
         Part("hardware.memory_gib", round(hardware.memory_bytes / 2**30), "warn"),
         Part("os.release", platform.release(), "warn"),
-        Part("libc", "-".join(platform.libc_ver()), "warn"),
+        Part("libc", _libc(), "warn"),
         Part("python.patch", platform.python_version(), "ignore"),
         *(Part(f"torch.{name}", value, "ignore") for name, value in _torch_facts().items()),
     ]
@@ -112,10 +125,10 @@ def _cpu() -> Hardware:
     flags = set((info.get("flags") or info.get("Features") or "").split())
     return Hardware(
         kind="cpu",
-        name=info.get("model name") or info.get("Hardware") or platform.processor() or "unknown",
+        name=_cpu_name(info),
         capability=platform.machine(),
-        cores=len(os.sched_getaffinity(0)),
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        memory_bytes=_memory_bytes(),
         isa=tuple(flag for flag in _ISA if flag in flags),
         caches=_caches(),
     )
@@ -123,38 +136,70 @@ def _cpu() -> Hardware:
 
 def _cpuinfo() -> dict[str, str]:
     try:
-        text = Path("/proc/cpuinfo").read_text(errors="replace")
+        text = _CPUINFO.read_text(errors="replace")
     except OSError:
         return {}
-    pairs = (line.split(":", 1) for line in text.split("\n\n")[0].splitlines() if ":" in line)
+    pairs = (line.split(":", 1) for line in text.strip().split("\n\n")[0].splitlines() if ":" in line)
     return {name.strip(): value.strip() for name, value in pairs}
+
+
+def _cpu_name(info: Mapping[str, str]) -> str:
+    """Return the model's name; where the kernel knows only numbers (aarch64), those."""
+    for field in ("model name", "Model Name", "cpu model", "cpu", "uarch"):
+        if info.get(field):
+            return info[field]
+    numbers = [info.get(f"CPU {field}", "") for field in ("implementer", "architecture", "variant", "part", "revision")]
+    return " ".join(["arm", *numbers]) if any(numbers) else info.get("Hardware") or "unknown"
+
+
+def _memory_bytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):  # a system that does not say
+        return 0
 
 
 def _caches() -> tuple[tuple[str, int], ...]:
     found = {}
-    for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+    for entry in sorted(_CACHES.glob("index*")):
         try:
             level, kind, size = ((entry / name).read_text().strip() for name in ("level", "type", "size"))
-        except OSError:
+        except OSError:  # a cache that is off line
             continue
-        if kind != "Instruction" and size.endswith("K"):
+        if kind != "Instruction" and re.fullmatch(r"\d+K", size):
             found["l1d" if level == "1" else f"l{level}"] = int(size[:-1]) << 10
     return tuple(sorted(found.items()))
+
+
+@functools.cache
+def _libc() -> str:
+    return "-".join(platform.libc_ver())
+
+
+def _discreet(value: str | None) -> str | None:
+    """Return a number or a switch as it is, anything else as a digest: parts travel, and a path or a token must not."""
+    if value is None or re.fullmatch(r"[0-9.,]{0,16}|on|off|true|false|yes|no", value, re.IGNORECASE):
+        return value
+    return "sha256:" + hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()[:16]
 
 
 def _version(library: str) -> str | None:
     try:
         return metadata.version(library)
-    except metadata.PackageNotFoundError:
+    except (metadata.PackageNotFoundError, ValueError):
         return None
 
 
 def _torch_facts() -> dict[str, Any]:
     torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "cuda"):
+    if torch is None or not hasattr(torch, "__version__"):
         return {}
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
-    return {"version": str(torch.__version__), **{f"cuda.{i}": torch.cuda.get_device_name(i) for i in devices}}
+    # Asking a device that nobody has used yet would start it, and no forked worker could use it after that.
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return {"version": str(torch.__version__)}
+    names = {f"cuda.{i}": cuda.get_device_name(i) for i in range(cuda.device_count())}
+    return {"version": str(torch.__version__), **names}
 
 
 def _torch_device(device: str) -> Hardware:
@@ -163,7 +208,10 @@ def _torch_device(device: str) -> Hardware:
         raise MissingPart(f"device {device!r} needs torch: import it before the decision is used")
     if not device.startswith("cuda") or not torch.cuda.is_available():
         raise MissingPart(f"device {device!r} is not there; torch sees {torch.cuda.device_count()} CUDA devices")
-    properties = torch.cuda.get_device_properties(device)
+    try:
+        properties = torch.cuda.get_device_properties(device)
+    except (AssertionError, RuntimeError, ValueError) as error:
+        raise MissingPart(f"device {device!r} is not there: {error}") from None
     return Hardware(
         kind="cuda",
         name=properties.name,

@@ -39,11 +39,12 @@ class Policy:
         _one_of("isolation", self.isolation, get_args(Isolation))
         for name in ("timeout_s", "compile_timeout_s", "min_sample_s"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 < value < float("inf"):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
                 raise InvalidPolicy(f"{name}={value!r} is not a positive number of seconds")
         for name, least in (("threads", 1), ("steps", 1), ("warmup_steps", 0), ("memory_limit_bytes", 1 << 20)):
             value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < least):
+            is_open = value is None and name != "threads"
+            if not is_open and (type(value) is not int or value < least):
                 raise InvalidPolicy(f"{name}={value!r} is not a whole number of at least {least}")
         if self.steps is not None and self.steps < ADVISED_STEPS:
             warnings.warn(

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tunewise.decision.source import fingerprint
 from tunewise.errors import InvalidRule
 
 Names = Mapping[str, Any]
 Evaluate = Callable[[Names], Any]
-RuleLike = "str | Rule | Callable[..., bool] | tuple[Callable[..., bool], str]"
 
-_MAX_LENGTH, _MAX_NODES, _MAX_BITS = 2000, 500, 4096
+_MAX_LENGTH, _MAX_NODES, _MAX_DEPTH, _MAX_BITS = 2000, 500, 40, 4096
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
@@ -34,18 +34,19 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition every config must meet; `names` are the parameters it reads, so it can be applied once they are known."""
+    """A condition every config must meet; it can be applied as soon as the parameters in `names` are known."""
 
     text: str
     reason: str
     names: frozenset[str]
     test: Evaluate = field(compare=False, repr=False)
+    code: str = field(default="", repr=False)  # fingerprint of a function: two lambdas are seldom one rule
 
     def holds(self, config: Names) -> bool:
         """Return whether the config meets the rule. Division by zero and the like count as not met."""
         try:
             return bool(self.test(config))
-        except (ZeroDivisionError, OverflowError, ValueError):
+        except (ArithmeticError, ValueError):
             return False
         except Exception as error:
             raise InvalidRule(f"rule {self.text!r} broke on {dict(config)}: {type(error).__name__}: {error}") from error
@@ -54,22 +55,17 @@ class Rule:
 def rule(condition: Any, names: Iterable[str]) -> Rule:
     """Return a rule over the given parameter names from an expression, a function, or (function, reason)."""
     known = tuple(names)
-    if isinstance(condition, Rule):
-        _must_be_known(condition.text, condition.names, known)
-        return condition
-    if isinstance(condition, str):
-        return _from_text(condition, known)
-    if (
-        isinstance(condition, tuple)
-        and len(condition) == 2
-        and callable(condition[0])
-        and isinstance(condition[1], str)
-    ):
-        return _from_function(condition[0], condition[1], known)
-    if callable(condition):
-        doc = (inspect.getdoc(condition) or "").strip().split("\n")[0]
-        name = getattr(condition, "__name__", "rule")
-        return _from_function(condition, doc or f"rule {name} does not hold", known)
+    match condition:
+        case Rule():
+            _must_be_known(condition.text, condition.names, known)
+            return condition
+        case str():
+            return _from_text(condition, known)
+        case (function, str(reason)) if callable(function):
+            return _from_function(function, reason, known)
+        case function if callable(function):
+            doc = (inspect.getdoc(function) or "").split("\n")[0] if inspect.isroutine(function) else ""
+            return _from_function(function, doc or f"rule {_title(function)} does not hold", known)
     raise InvalidRule(f"rule {condition!r} is neither an expression such as 'a * b <= 64' nor a function with a reason")
 
 
@@ -81,25 +77,48 @@ def _from_text(text: str, known: tuple[str, ...]) -> Rule:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InvalidRule(f"rule {text!r} is not an expression: {getattr(error, 'msg', error)}") from None
     nodes = list(ast.walk(tree))
-    if len(nodes) > _MAX_NODES:
-        raise InvalidRule(f"rule {text[:40]!r}... has {len(nodes)} parts, more than the {_MAX_NODES} allowed")
+    if len(nodes) > _MAX_NODES or _is_deep(tree):
+        raise InvalidRule(f"rule {text[:40]!r}... has too many parts: split it into several rules")
     called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
     names = frozenset(n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in called)
+    test = _Translator(text).visit(tree.body)
     _must_be_known(text, names, known)
-    return Rule(text, f"rule {text!r} does not hold", names, _Translator(text).visit(tree.body))
+    return Rule(text, f"rule {text!r} does not hold", names, test)
+
+
+def _is_deep(tree: ast.AST) -> bool:
+    # Every level costs stack frames when the rule is applied, wherever in the user's program that may be.
+    level: list[ast.AST] = [tree]
+    for _ in range(_MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
 
 
 def _from_function(function: Callable[..., bool], reason: str, known: tuple[str, ...]) -> Rule:
-    text = getattr(function, "__name__", repr(function))
+    text = _title(function)
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         raise InvalidRule(f"rule {text} has no readable signature; wrap it in a function of parameter names") from None
-    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    if len(named) == 1 and named[0] not in known:  # one argument that is no parameter: the whole config
-        return Rule(text, reason, frozenset(known), lambda config: function(dict(config)))
+    if any(p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL) for p in parameters):
+        raise InvalidRule(f"rule {text} takes arguments without a name; let it name the parameters it reads")
+    code = fingerprint(function)
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return Rule(text, reason, frozenset(known), lambda config: function(**config), code)
+    named = [p.name for p in parameters if p.name in known or p.default is p.empty]
+    if len(named) == 1 and _is_whole_config(named[0], known):
+        return Rule(text, reason, frozenset(known), lambda config: function(dict(config)), code)
     _must_be_known(text, named, known)
-    return Rule(text, reason, frozenset(named), lambda config: function(**{name: config[name] for name in named}))
+    return Rule(text, reason, frozenset(named), lambda config: function(**{n: config[n] for n in named}), code)
+
+
+def _is_whole_config(name: str, known: tuple[str, ...]) -> bool:
+    """Return whether a rule's only argument stands for the config: it is no parameter, nor one with a slip in it."""
+    return name not in known and not difflib.get_close_matches(name, known, 1, cutoff=0.8)
+
+
+def _title(function: object) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _must_be_known(text: str, names: Iterable[str], known: tuple[str, ...]) -> None:
@@ -113,7 +132,10 @@ def _must_be_known(text: str, names: Iterable[str], known: tuple[str, ...]) -> N
 def _power(base: Any, exponent: Any) -> Any:
     if isinstance(base, int) and isinstance(exponent, int) and abs(exponent) * max(1, base.bit_length()) > _MAX_BITS:
         raise OverflowError("power too large")
-    return base**exponent
+    result = base**exponent
+    if isinstance(result, complex):
+        raise ValueError("no real number")
+    return result
 
 
 def _shift_left(value: Any, places: Any) -> Any:
@@ -207,14 +229,25 @@ class _Translator:
 
     def _boolop(self, node: ast.BoolOp) -> Evaluate:
         parts = [self.visit(part) for part in node.values]
-        combine = all if isinstance(node.op, ast.And) else any
-        return lambda config: combine(part(config) for part in parts)
+        stops_at = isinstance(node.op, ast.Or)
+
+        def combine(config: Names) -> Any:
+            for part in parts:  # as in Python, the last value looked at is the result
+                value = part(config)
+                if bool(value) is stops_at:
+                    break
+            return value
+
+        return combine
 
     def _compare(self, node: ast.Compare) -> Evaluate:
         if any(type(op) not in _COMPARE for op in node.ops):
             raise InvalidRule(f"rule {self._text!r} uses 'is'; compare with == instead")
         terms = [self.visit(term) for term in (node.left, *node.comparators)]
         links = [(_COMPARE[type(op)], terms[i], terms[i + 1]) for i, op in enumerate(node.ops)]
+        if len(links) == 1:
+            ((apply, left, right),) = links
+            return lambda config: apply(left(config), right(config))
         return lambda config: all(apply(left(config), right(config)) for apply, left, right in links)
 
     def _ifexp(self, node: ast.IfExp) -> Evaluate:

@@ -66,7 +66,7 @@ class Subject:
         """Return the parts that differ, as name -> (ours, theirs); a part that one side lacks is None there."""
         ours, theirs = self.parts, other.parts
         names = [*ours, *(name for name in theirs if name not in ours)]
-        return {n: (ours.get(n), theirs.get(n)) for n in names if ours.get(n) != theirs.get(n)}
+        return {n: (ours.get(n), theirs.get(n)) for n in names if _spelled(ours, n) != _spelled(theirs, n)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,17 @@ class Miss:
     digest: str = field(default="", compare=False)
 
 
+def _spelled(parts: dict[str, Any], name: str) -> str | None:
+    return canonical.encode(parts[name]) if name in parts else None
+
+
 def lower_half_mean(samples: Sequence[float]) -> float:
-    """Return the mean of the faster half: steadier than the minimum, and blind to what the machine did meanwhile."""
+    """Return the mean of the faster half: steadier than the minimum, and blind to what the machine did meanwhile.
+
+    Raises ValueError where there is no sample.
+    """
+    if not samples:
+        raise ValueError("no samples: a config that was never timed has no time")
     ordered = sorted(samples)
     half = ordered[: (len(ordered) + 1) // 2]
     return sum(half) / len(half)
