@@ -1,0 +1,147 @@
+"""What every store promises, and the values that maintenance gives back."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol
+
+from tunewise.decision import Environment, Miss, Subject, Trial, Verdict
+from tunewise.errors import StoreError
+from tunewise.formats.records import Record
+
+MAX_MISSES = 10_000  # kept a decision; beyond that the least asked, oldest one goes
+
+
+class Flight(Protocol):
+    """The right to be the only one who tunes a subject. As a context manager it waits until it is acquired.
+
+    It ends with its holder, even one that is killed, and is not inherited by the holder's children.
+    """
+
+    def acquire(self, wait_s: float | None = None) -> bool:
+        """Return True once it is ours; False if that took longer than `wait_s` (0: do not wait; None: no limit)."""
+
+    def release(self) -> None:
+        """Let the next one have it; harmless if it is not ours."""
+
+    def __enter__(self) -> "Flight": ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInfo:
+    """What a store holds, for people."""
+
+    place: str  # path of its file, or "memory"
+    schema: int
+    trials: int
+    verdicts: int
+    subjects: int
+    misses: int
+    size_bytes: int
+    decisions: Mapping[str, int] = field(default_factory=dict)  # name -> trials
+    sqlite: str = ""
+    is_read_only: bool = False
+    trouble: str | None = None  # why new facts stay in memory, if they do
+    layers: tuple["StoreInfo", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Which facts go: those that match every condition given. At least one must be."""
+
+    decision: str | None = None
+    before: float | None = None  # measured before this many seconds since the epoch
+    where: Callable[[Subject], bool] | None = None  # such as `elsewhere(environment)`
+
+    def __post_init__(self) -> None:
+        if self.decision is None and self.before is None and self.where is None:
+            raise StoreError("prune needs a decision, an age or an environment: without one everything would go")
+
+    def takes(self, subject: Subject) -> bool:
+        """Whether facts about a subject may go, their age apart."""
+        return (self.decision is None or subject.decision == self.decision) and (
+            self.where is None or self.where(subject)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What went, or would go."""
+
+    trials: int
+    verdicts: int
+
+
+class Store(Protocol):
+    """Every trial ever measured, every verdict, and the problems that were asked in vain.
+
+    Facts are added and never changed; `prune` alone removes them. Any number of threads and processes may read and
+    write at once. What a method has accepted before it returns survives the death of the process; verdicts survive a
+    power cut too. Facts belong to a subject by its digest: every part that must match is in it.
+    """
+
+    def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
+        """Append trials, all of them or none; raises InvalidTrial if one holds a value no measurement can have."""
+
+    def trials(self, subject: Subject) -> list[Trial]:
+        """Return the trials of a subject in the order they were added; empty if there are none."""
+
+    def conclude(self, subject: Subject, verdict: Verdict) -> None:
+        """Append the verdict of a finished tuning run; it is on the disk when this returns."""
+
+    def verdicts(self, subject: Subject) -> list[Verdict]:
+        """Return the verdicts of a subject, oldest first; empty if it was never tuned."""
+
+    def recorded(self, subject: Subject) -> Subject | None:
+        """Return the subject as last written: the parts that only warn may differ. None if nothing is known of it."""
+
+    def subjects(self, decision: str | None = None) -> list[Subject]:
+        """Return every subject that has trials or verdicts, in the order they were first seen."""
+
+    def decisions(self) -> list[str]:
+        """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
+
+    def miss(self, subject: Subject, count: int = 1) -> None:
+        """Count a question that nobody could answer; counts of one decision and problem add up."""
+
+    def misses(self, decision: str | None = None) -> list[Miss]:
+        """Return the problems that were asked in vain, most often asked first."""
+
+    def forget_miss(self, subject: Subject) -> None:
+        """Drop the misses of a subject's decision and problem, because it has been tuned."""
+
+    def flight(self, subject: Subject) -> Flight:
+        """Return the right to tune a subject, not acquired yet."""
+
+    def records(self, decision: str | None = None) -> Iterator[Record]:
+        """Yield every trial and verdict with its subject, for export and merging."""
+
+    def absorb(self, records: Iterable[Record]) -> int:
+        """Add the records that are not known yet and return how many those were; all or none."""
+
+    def prune(self, rule: Prune, *, dry_run: bool = False) -> Pruned:
+        """Remove the facts a rule takes, or with `dry_run` only count them."""
+
+    def info(self) -> StoreInfo:
+        """Return what the store holds."""
+
+    def close(self) -> None:
+        """Let go of files; harmless to call twice, and the next use opens them again."""
+
+
+def elsewhere(environment: Environment) -> Callable[[Subject], bool]:
+    """Return a condition for `Prune`: measured where a part that must match differs from `environment`.
+
+    Only parts that `environment` names are compared, so a bare description of the hardware will do.
+    """
+    here = environment.must
+
+    def is_elsewhere(subject: Subject) -> bool:
+        there = subject.environment.must
+        return any(there.get(name) != value for name, value in here.items())
+
+    return is_elsewhere

@@ -1,0 +1,90 @@
+"""Stores on top of each other: the user's own, and read-only ones below that fill in what it does not know."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from tunewise.decision import Miss, Subject, Trial, Verdict
+from tunewise.formats.records import Record
+from tunewise.store.base import Flight, Prune, Pruned, Store, StoreInfo
+
+
+class LayeredStore:
+    """One store that is written, over others that are only read; the first layer lies directly below the top.
+
+    Reading gives the facts of the lowest layer first and the top's last, so that the user's own verdict, being the
+    latest, outranks all others. Misses, exports and pruning concern the top alone.
+    """
+
+    def __init__(self, top: Store, layers: Sequence[Store]) -> None:
+        self._top = top
+        self._layers = tuple(layers)
+
+    def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
+        """Append trials to the top."""
+        self._top.add(subject, trials)
+
+    def trials(self, subject: Subject) -> list[Trial]:
+        """Return the trials of a subject, the lowest layer's first."""
+        return [trial for store in self._upwards() for trial in store.trials(subject)]
+
+    def conclude(self, subject: Subject, verdict: Verdict) -> None:
+        """Append a verdict to the top."""
+        self._top.conclude(subject, verdict)
+
+    def verdicts(self, subject: Subject) -> list[Verdict]:
+        """Return the verdicts of a subject, the lowest layer's first."""
+        return [verdict for store in self._upwards() for verdict in store.verdicts(subject)]
+
+    def recorded(self, subject: Subject) -> Subject | None:
+        """Return the subject as the uppermost store that knows it has it."""
+        known = (store.recorded(subject) for store in (self._top, *self._layers))
+        return next((found for found in known if found is not None), None)
+
+    def subjects(self, decision: str | None = None) -> list[Subject]:
+        """Return every subject of every store once."""
+        found = {subject.digest: subject for store in self._upwards() for subject in store.subjects(decision)}
+        return list(found.values())
+
+    def decisions(self) -> list[str]:
+        """Return the names of the decisions of every store, in alphabetical order."""
+        return sorted({name for store in self._upwards() for name in store.decisions()})
+
+    def miss(self, subject: Subject, count: int = 1) -> None:
+        """Count a miss in the top."""
+        self._top.miss(subject, count)
+
+    def misses(self, decision: str | None = None) -> list[Miss]:
+        """Return the top's misses, most often asked first."""
+        return self._top.misses(decision)
+
+    def forget_miss(self, subject: Subject) -> None:
+        """Drop the top's misses of a subject."""
+        self._top.forget_miss(subject)
+
+    def flight(self, subject: Subject) -> Flight:
+        """Return the right to tune a subject, granted by the top."""
+        return self._top.flight(subject)
+
+    def records(self, decision: str | None = None) -> Iterator[Record]:
+        """Yield the top's facts."""
+        return self._top.records(decision)
+
+    def absorb(self, records: Iterable[Record]) -> int:
+        """Add records that the top does not know and return how many those were."""
+        return self._top.absorb(records)
+
+    def prune(self, rule: Prune, *, dry_run: bool = False) -> Pruned:
+        """Remove facts from the top."""
+        return self._top.prune(rule, dry_run=dry_run)
+
+    def info(self) -> StoreInfo:
+        """Return what the top holds, with the layers inside."""
+        return replace(self._top.info(), layers=tuple(layer.info() for layer in self._layers))
+
+    def close(self) -> None:
+        """Close every store."""
+        for store in (self._top, *self._layers):
+            store.close()
+
+    def _upwards(self) -> tuple[Store, ...]:
+        return (*reversed(self._layers), self._top)

@@ -1,0 +1,171 @@
+"""The store that forgets: everything in this process's memory."""
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from tunewise.decision import Miss, Subject, Trial, Verdict
+from tunewise.formats import facts
+from tunewise.formats.records import Record
+from tunewise.store.base import MAX_MISSES, Flight, Prune, Pruned, StoreInfo
+from tunewise.store.locks import ByteFlight, ThreadsOnly, renew_in_children
+
+
+@dataclass(slots=True)
+class _Entry:
+    subject: Subject
+    trials: list[Trial] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+
+class MemoryStore:
+    """Keeps the contract of every store but outliving the process: for tests, and while the disk is in trouble."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._entries: dict[str, _Entry] = {}
+        self._misses: dict[tuple[object, ...], Miss] = {}
+        self._known: set[bytes] = set()
+        self._grants = ThreadsOnly()
+        renew_in_children(self)
+
+    def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
+        """Append trials, all of them or none."""
+        checked = [(facts.write_trial(trial), trial) for trial in trials]
+        digest = subject.digest
+        with self._lock:
+            for body, trial in checked:
+                self._known.add(facts.identity(digest, body))
+                self._entry(subject, digest).trials.append(trial)
+
+    def trials(self, subject: Subject) -> list[Trial]:
+        """Return the trials of a subject in the order they were added."""
+        with self._lock:
+            entry = self._entries.get(subject.digest)
+            return list(entry.trials) if entry else []
+
+    def conclude(self, subject: Subject, verdict: Verdict) -> None:
+        """Append a verdict."""
+        body, digest = facts.write_verdict(verdict), subject.digest
+        with self._lock:
+            self._known.add(facts.identity(digest, body))
+            self._entry(subject, digest).verdicts.append(verdict)
+
+    def verdicts(self, subject: Subject) -> list[Verdict]:
+        """Return the verdicts of a subject, oldest first."""
+        with self._lock:
+            entry = self._entries.get(subject.digest)
+            return list(entry.verdicts) if entry else []
+
+    def recorded(self, subject: Subject) -> Subject | None:
+        """Return the subject as last written, or None if nothing is known of it."""
+        with self._lock:
+            entry = self._entries.get(subject.digest)
+            return entry.subject if entry else None
+
+    def subjects(self, decision: str | None = None) -> list[Subject]:
+        """Return every subject that has trials or verdicts, in the order they were first seen."""
+        with self._lock:
+            return [e.subject for e in self._entries.values() if decision in (None, e.subject.decision)]
+
+    def decisions(self) -> list[str]:
+        """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
+        return sorted({subject.decision for subject in self.subjects()})
+
+    def miss(self, subject: Subject, count: int = 1) -> None:
+        """Count a question that nobody could answer."""
+        key = (subject.decision, subject.problem)
+        with self._lock:
+            known = self._misses.get(key)
+            fresh = Miss(subject.decision, subject.problem, count, subject.digest)
+            self._misses[key] = fresh if known is None else replace(fresh, count=known.count + count)
+            kept = [k for k in self._misses if k[0] == subject.decision] if known is None else []
+            if len(kept) > MAX_MISSES:
+                del self._misses[min(kept, key=lambda k: self._misses[k].count)]
+
+    def misses(self, decision: str | None = None) -> list[Miss]:
+        """Return the problems that were asked in vain, most often asked first."""
+        with self._lock:
+            found = [miss for miss in self._misses.values() if decision in (None, miss.decision)]
+        return sorted(found, key=lambda miss: -miss.count)
+
+    def forget_miss(self, subject: Subject) -> None:
+        """Drop the misses of a subject's decision and problem."""
+        with self._lock:
+            self._misses.pop((subject.decision, subject.problem), None)
+
+    def flight(self, subject: Subject) -> Flight:
+        """Return the right to tune a subject, held between the threads of this process."""
+        return ByteFlight(self._grants, subject.digest)
+
+    def records(self, decision: str | None = None) -> Iterator[Record]:
+        """Yield every trial and verdict with its subject."""
+        with self._lock:
+            entries = [e for e in self._entries.values() if decision in (None, e.subject.decision)]
+            found = [Record(entry.subject, trial) for entry in entries for trial in entry.trials]
+            found += [Record(entry.subject, verdict) for entry in entries for verdict in entry.verdicts]
+        yield from found
+
+    def absorb(self, records: Iterable[Record]) -> int:
+        """Add the records that are not known yet and return how many those were; all or none."""
+        given = [(record, facts.identity(record.subject.digest, _body(record.fact))) for record in records]
+        added = 0
+        with self._lock:
+            for record, identity in given:
+                if identity not in self._known:
+                    self._put(record)
+                    added += 1
+        return added
+
+    def prune(self, rule: Prune, *, dry_run: bool = False) -> Pruned:
+        """Remove the facts a rule takes, or only count them."""
+        before = float("inf") if rule.before is None else rule.before
+        with self._lock:
+            taken = [entry for entry in self._entries.values() if rule.takes(entry.subject)]
+            trials = sum(trial.at < before for entry in taken for trial in entry.trials)
+            verdicts = sum(verdict.at < before for entry in taken for verdict in entry.verdicts)
+            if not dry_run:
+                for entry in taken:
+                    entry.trials = [trial for trial in entry.trials if trial.at >= before]
+                    entry.verdicts = [verdict for verdict in entry.verdicts if verdict.at >= before]
+                self._entries = {d: e for d, e in self._entries.items() if e.trials or e.verdicts}
+                self._known = {facts.identity(r.subject.digest, _body(r.fact)) for r in self.records()}
+        return Pruned(trials, verdicts)
+
+    def info(self) -> StoreInfo:
+        """Return what is held."""
+        with self._lock:
+            entries = list(self._entries.values())
+            names = sorted({entry.subject.decision for entry in entries})
+            return StoreInfo(
+                place="memory",
+                schema=0,
+                trials=sum(len(entry.trials) for entry in entries),
+                verdicts=sum(len(entry.verdicts) for entry in entries),
+                subjects=len(entries),
+                misses=len(self._misses),
+                size_bytes=0,
+                decisions={n: sum(len(e.trials) for e in entries if e.subject.decision == n) for n in names},
+            )
+
+    def close(self) -> None:
+        """Do nothing: what is held stays until the process ends."""
+
+    def renew(self) -> None:
+        """Begin a forked child with a lock of its own."""
+        self._lock = threading.RLock()
+
+    def _entry(self, subject: Subject, digest: str) -> _Entry:
+        entry = self._entries.setdefault(digest, _Entry(subject))
+        entry.subject = subject
+        return entry
+
+    def _put(self, record: Record) -> None:
+        if isinstance(record.fact, Trial):
+            self.add(record.subject, [record.fact])
+        else:
+            self.conclude(record.subject, record.fact)
+
+
+def _body(fact: Trial | Verdict) -> bytes:
+    return facts.write_trial(fact) if isinstance(fact, Trial) else facts.write_verdict(fact)

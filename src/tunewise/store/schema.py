@@ -1,0 +1,86 @@
+"""The tables of the SQLite file, and how an older file becomes a newer one."""
+
+import sqlite3
+from pathlib import Path
+
+from tunewise.errors import StoreError
+
+APPLICATION_ID = 1953853029  # "tune": tells our file from anybody else's
+
+# One entry a schema number, each ending with the statement that sets it. Entries are added and never changed.
+# Rows are found by subject only: an index on identities, which are random, would triple what every insert writes.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        # A digest has one row for each set of parts that do not have to match.
+        """CREATE TABLE subjects (
+            id INTEGER PRIMARY KEY,
+            digest TEXT NOT NULL,
+            decision TEXT NOT NULL,
+            identity BLOB NOT NULL,
+            body TEXT NOT NULL
+        )""",
+        "CREATE INDEX subjects_digest ON subjects (digest)",
+        """CREATE TABLE trials (
+            id INTEGER PRIMARY KEY,
+            subject INTEGER NOT NULL REFERENCES subjects (id),
+            at REAL NOT NULL,
+            identity BLOB NOT NULL,
+            body TEXT NOT NULL
+        )""",
+        "CREATE INDEX trials_subject ON trials (subject)",
+        """CREATE TABLE verdicts (
+            id INTEGER PRIMARY KEY,
+            subject INTEGER NOT NULL REFERENCES subjects (id),
+            at REAL NOT NULL,
+            identity BLOB NOT NULL,
+            body TEXT NOT NULL
+        )""",
+        "CREATE INDEX verdicts_subject ON verdicts (subject)",
+        """CREATE TABLE misses (
+            key TEXT PRIMARY KEY,
+            decision TEXT NOT NULL,
+            asked_as TEXT NOT NULL,
+            body TEXT NOT NULL,
+            count INTEGER NOT NULL
+        )""",
+        "CREATE INDEX misses_decision ON misses (decision, count)",
+        "PRAGMA application_id = 1953853029",
+        "PRAGMA user_version = 1",
+    ),
+)
+
+
+def number(db: sqlite3.Connection) -> int:
+    """Return the schema number of a file, 0 for an empty one; raises StoreError if the file is not a store."""
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if application != APPLICATION_ID and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise StoreError(
+            "the file is an SQLite database of another program; set TUNEWISE_HOME to a directory of its own"
+        )
+    return version
+
+
+def migrate(db: sqlite3.Connection, path: Path) -> int:
+    """Bring a file to our schema in one transaction and return the number it has then: ours, or a newer one.
+
+    An older file is copied beside itself first, so that the library that wrote it can still be used.
+    """
+    found = number(db)
+    if found >= len(MIGRATIONS):
+        return found
+    if found:
+        copy = path.with_name(f"{path.name}.schema-{found}")
+        if not copy.exists():
+            db.execute("VACUUM INTO ?", (str(copy),))
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for statements in MIGRATIONS[found:]:
+            for statement in statements:
+                db.execute(statement)
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    return len(MIGRATIONS)

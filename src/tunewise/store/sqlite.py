@@ -1,0 +1,328 @@
+"""The store in one SQLite file."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from tunewise.decision import Miss, Problem, Subject, Trial, Verdict, canonical
+from tunewise.formats import facts
+from tunewise.formats.records import Record
+from tunewise.store.base import MAX_MISSES, Flight, Prune, Pruned, StoreInfo
+from tunewise.store.database import FILE_NAME, Database
+from tunewise.store.locks import ByteFlight
+
+_PAGE = 500
+_F = TypeVar("_F", Trial, Verdict)
+_Table = Literal["trials", "verdicts"]
+_About = tuple[str, str, bytes, str]  # a row of subjects: digest, decision, identity, body
+_Row = tuple[float, bytes, str]  # a row of trials or verdicts: at, identity, body
+
+_INSERT = {
+    "trials": "INSERT INTO trials (subject, at, identity, body) VALUES (?, ?, ?, ?)",
+    "verdicts": "INSERT INTO verdicts (subject, at, identity, body) VALUES (?, ?, ?, ?)",
+}
+_OF_SUBJECT = {
+    "trials": "SELECT t.identity, t.body FROM subjects s JOIN trials t ON t.subject = s.id"
+    " WHERE s.digest = ? ORDER BY t.id",
+    "verdicts": "SELECT v.identity, v.body FROM subjects s JOIN verdicts v ON v.subject = s.id"
+    " WHERE s.digest = ? ORDER BY v.id",
+}
+_PAGES = {
+    "trials": "SELECT id, subject, identity, body FROM trials WHERE id > ? ORDER BY id LIMIT ?",
+    "verdicts": "SELECT id, subject, identity, body FROM verdicts WHERE id > ? ORDER BY id LIMIT ?",
+}
+_COUNT_OLD = {
+    "trials": "SELECT count(*) FROM trials WHERE subject = ? AND at < ?",
+    "verdicts": "SELECT count(*) FROM verdicts WHERE subject = ? AND at < ?",
+}
+_DELETE_OLD = {
+    "trials": "DELETE FROM trials WHERE subject = ? AND at < ?",
+    "verdicts": "DELETE FROM verdicts WHERE subject = ? AND at < ?",
+}
+_LAST_WRITTEN = """
+    SELECT body FROM subjects s WHERE digest = ? ORDER BY
+    (SELECT max(id) FROM verdicts WHERE subject = s.id) DESC, (SELECT max(id) FROM trials WHERE subject = s.id) DESC
+"""
+_COUNT_MISS = """
+    INSERT INTO misses (key, decision, asked_as, body, count) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (key) DO UPDATE SET count = count + excluded.count, asked_as = excluded.asked_as
+"""
+_DROP_MISSES = """
+    DELETE FROM misses WHERE rowid IN
+    (SELECT rowid FROM misses WHERE decision = ? ORDER BY count, rowid LIMIT max(0, ?))
+"""
+
+
+class SqliteStore:
+    """Every trial in one SQLite file inside a private directory; nothing is opened before it is needed.
+
+    Each row carries a checksum that ties it to its subject: a row that does not hold is passed over, never returned.
+    With `is_shared`, a directory of somebody else is read and not written. Trouble of any kind raises StoreError.
+    """
+
+    def __init__(self, home: Path, *, is_shared: bool = False) -> None:
+        self.path = home / FILE_NAME if home.suffix != ".sqlite3" else home
+        self._database = Database(self.path, is_read_only=is_shared)
+
+    def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
+        """Append trials, all of them or none."""
+        digest = subject.digest
+        rows = [_row(digest, trial.at, facts.write_trial(trial)) for trial in trials]
+        if rows:
+            about = _about(subject, digest)
+            with self._database.writing() as db:
+                key = _key(db, about)
+                db.executemany(_INSERT["trials"], [(key, *row) for row in rows])
+
+    def trials(self, subject: Subject) -> list[Trial]:
+        """Return the trials of a subject in the order they were added."""
+        return self._facts("trials", subject, facts.read_trial)
+
+    def conclude(self, subject: Subject, verdict: Verdict) -> None:
+        """Append a verdict; it is on the disk when this returns."""
+        digest = subject.digest
+        about, row = _about(subject, digest), _row(digest, verdict.at, facts.write_verdict(verdict))
+        with self._database.writing(is_durable=True) as db:
+            db.execute(_INSERT["verdicts"], (_key(db, about), *row))
+
+    def verdicts(self, subject: Subject) -> list[Verdict]:
+        """Return the verdicts of a subject, oldest first."""
+        return self._facts("verdicts", subject, facts.read_verdict)
+
+    def recorded(self, subject: Subject) -> Subject | None:
+        """Return the subject as last written, or None if nothing is known of it."""
+        digest = subject.digest
+        with self._database.reading() as db:
+            bodies = db.execute(_LAST_WRITTEN, (digest,)).fetchall()
+        known = (_subject(digest, body) for (body,) in bodies)
+        return next((found for found in known if found is not None), None)
+
+    def subjects(self, decision: str | None = None) -> list[Subject]:
+        """Return every subject that has trials or verdicts, in the order they were first seen."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT digest, body FROM subjects WHERE ?1 IS NULL OR decision = ?1 ORDER BY id", (decision,)
+            ).fetchall()
+        found: dict[str, Subject] = {}
+        for digest, body in rows:
+            subject = _subject(digest, body)
+            if subject is not None:
+                found[digest] = subject
+        return list(found.values())
+
+    def decisions(self) -> list[str]:
+        """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
+        return sorted({subject.decision for subject in self.subjects()})
+
+    def miss(self, subject: Subject, count: int = 1) -> None:
+        """Count a question that nobody could answer."""
+        body = facts.write_problem(subject.problem).decode()
+        row = (miss_key(subject.decision, subject.problem), subject.decision, subject.digest, body, count)
+        with self._database.writing() as db:
+            db.execute(_COUNT_MISS, row)
+            kept = db.execute("SELECT count(*) FROM misses WHERE decision = ?", (subject.decision,)).fetchone()[0]
+            if kept > MAX_MISSES:
+                db.execute(_DROP_MISSES, (subject.decision, kept - MAX_MISSES))
+
+    def misses(self, decision: str | None = None) -> list[Miss]:
+        """Return the problems that were asked in vain, most often asked first."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT key, decision, asked_as, body, count FROM misses"
+                " WHERE ?1 IS NULL OR decision = ?1 ORDER BY count DESC, rowid",
+                (decision,),
+            ).fetchall()
+        return [miss for miss in (_miss(*row) for row in rows) if miss is not None]
+
+    def forget_miss(self, subject: Subject) -> None:
+        """Drop the misses of a subject's decision and problem."""
+        key = miss_key(subject.decision, subject.problem)
+        with self._database.reading() as db:
+            is_there = db.execute("SELECT 1 FROM misses WHERE key = ?", (key,)).fetchone()
+        if is_there:
+            with self._database.writing() as db:
+                db.execute("DELETE FROM misses WHERE key = ?", (key,))
+
+    def flight(self, subject: Subject) -> Flight:
+        """Return the right to tune a subject, held between processes."""
+        return ByteFlight(self._database.locks, subject.digest)
+
+    def records(self, decision: str | None = None) -> Iterator[Record]:
+        """Yield every trial and verdict with its subject: trials first, each kind in order of adding."""
+        subjects = self._subjects_by_key()
+        yield from self._pages("trials", subjects, decision, facts.read_trial)
+        yield from self._pages("verdicts", subjects, decision, facts.read_verdict)
+
+    def absorb(self, records: Iterable[Record]) -> int:
+        """Add the records that are not known yet and return how many those were; all or none."""
+        # Read all first: records may come from another store, and two locks held at once can wait for each other.
+        given = [_written(record) for record in records]
+        known: dict[tuple[_Table, str], set[bytes]] = {}
+        added = 0
+        with self._database.writing(is_durable=True) as db:
+            for about, table, row in given:
+                digest, identity = about[0], row[1]
+                if (table, digest) not in known:
+                    known[table, digest] = {found[0] for found in db.execute(_OF_SUBJECT[table], (digest,))}
+                if identity not in known[table, digest]:
+                    db.execute(_INSERT[table], (_key(db, about), *row))
+                    known[table, digest].add(identity)
+                    added += 1
+        return added
+
+    def prune(self, rule: Prune, *, dry_run: bool = False) -> Pruned:
+        """Remove the facts a rule takes, or only count them."""
+        before = float("inf") if rule.before is None else rule.before
+        keys = [key for key, (_, subject) in self._subjects_by_key().items() if rule.takes(subject)]
+        if dry_run:
+            with self._database.reading() as db:
+                return Pruned(
+                    _sum(db, _COUNT_OLD["trials"], keys, before), _sum(db, _COUNT_OLD["verdicts"], keys, before)
+                )
+        with self._database.writing() as db:
+            gone = Pruned(*(_delete(db, _DELETE_OLD[table], keys, before) for table in ("trials", "verdicts")))
+            db.execute(
+                "DELETE FROM subjects WHERE NOT EXISTS (SELECT 1 FROM trials WHERE subject = subjects.id)"
+                " AND NOT EXISTS (SELECT 1 FROM verdicts WHERE subject = subjects.id)"
+            )
+        self._database.compact()
+        return gone
+
+    def info(self) -> StoreInfo:
+        """Return what the file holds."""
+        with self._database.reading() as db:
+            trials, verdicts, subjects, misses = db.execute(
+                "SELECT (SELECT count(*) FROM trials), (SELECT count(*) FROM verdicts),"
+                " (SELECT count(DISTINCT digest) FROM subjects), (SELECT count(*) FROM misses)"
+            ).fetchone()
+            decisions = dict(
+                db.execute(
+                    "SELECT s.decision, count(t.id) FROM subjects s LEFT JOIN trials t ON t.subject = s.id"
+                    " GROUP BY s.decision ORDER BY s.decision"
+                ).fetchall()
+            )
+        return StoreInfo(
+            place=str(self.path),
+            schema=self._database.schema,
+            trials=trials,
+            verdicts=verdicts,
+            subjects=subjects,
+            misses=misses,
+            size_bytes=self._database.size_bytes(),
+            decisions=decisions,
+            sqlite=sqlite3.sqlite_version,
+            is_read_only=self._database.is_read_only,
+        )
+
+    def set_aside(self) -> Path | None:
+        """Rename a damaged file so that a new one can begin; return its new path, or None if another process did."""
+        return self._database.set_aside()
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._database.close()
+
+    def _facts(self, table: _Table, subject: Subject, read: Callable[[str], _F]) -> list[_F]:
+        digest = subject.digest
+        with self._database.reading() as db:
+            rows = db.execute(_OF_SUBJECT[table], (digest,)).fetchall()
+        read_rows = (_fact(digest, identity, body, read) for identity, body in rows)
+        return [fact for fact in read_rows if fact is not None]
+
+    def _subjects_by_key(self) -> dict[int, tuple[str, Subject]]:
+        with self._database.reading() as db:
+            rows = db.execute("SELECT id, digest, body FROM subjects").fetchall()
+        found = ((key, digest, _subject(digest, body)) for key, digest, body in rows)
+        return {key: (digest, subject) for key, digest, subject in found if subject is not None}
+
+    def _pages(
+        self,
+        table: _Table,
+        subjects: dict[int, tuple[str, Subject]],
+        decision: str | None,
+        read: Callable[[str], _F],
+    ) -> Iterator[Record]:
+        # Page by page: a reader that is slow, or forks, must not keep a query open that checkpoints wait for.
+        last = 0
+        while True:
+            with self._database.reading() as db:
+                rows = db.execute(_PAGES[table], (last, _PAGE)).fetchall()
+            for _, key, identity, body in rows:
+                digest, subject = subjects.get(key, ("", None))
+                if subject is None or decision not in (None, subject.decision):
+                    continue
+                fact = _fact(digest, identity, body, read)
+                if fact is not None:
+                    yield Record(subject, fact)
+            if len(rows) < _PAGE:
+                return
+            last = rows[-1][0]
+
+
+def miss_key(decision: str, problem: Problem) -> str:
+    """Return what misses are counted by: not the environment, since tuning the problem anywhere settles it here."""
+    return canonical.digest({"decision": decision, "problem": dict(problem)})
+
+
+def _about(subject: Subject, digest: str) -> _About:
+    body = facts.write_subject(subject)
+    return digest, subject.decision, facts.identity(digest, body), body.decode()
+
+
+def _key(db: sqlite3.Connection, about: _About) -> int:
+    """Return the row number of a subject, added if it is new."""
+    # Found the way readers find it, and compared whole: facts must not be tied to a row that has been damaged.
+    found = db.execute(
+        "SELECT id FROM subjects WHERE digest = ?1 AND decision = ?2 AND identity = ?3 AND body = ?4", about
+    ).fetchone()
+    if found is not None:
+        return int(found[0])
+    added = db.execute("INSERT INTO subjects (digest, decision, identity, body) VALUES (?, ?, ?, ?)", about)
+    assert added.lastrowid is not None
+    return added.lastrowid
+
+
+def _row(digest: str, at: float, body: bytes) -> _Row:
+    return at, facts.identity(digest, body), body.decode()
+
+
+def _written(record: Record) -> tuple[_About, _Table, _Row]:
+    digest, fact = record.subject.digest, record.fact
+    about = _about(record.subject, digest)
+    if isinstance(fact, Trial):
+        return about, "trials", _row(digest, fact.at, facts.write_trial(fact))
+    return about, "verdicts", _row(digest, fact.at, facts.write_verdict(fact))
+
+
+def _subject(digest: str, body: str) -> Subject | None:
+    """Return the subject of a row, or None if the row is damaged."""
+    try:
+        subject = facts.read_subject(body)
+        return subject if subject.digest == digest else None
+    except (ValueError, TypeError):
+        return None
+
+
+def _fact(digest: str, identity: bytes, body: str, read: Callable[[str], _F]) -> _F | None:
+    """Return the fact of a row, or None if the row is damaged."""
+    try:
+        return read(body) if facts.identity(digest, body.encode()) == identity else None
+    except (ValueError, TypeError, AttributeError):  # a flipped type makes a number of what was text
+        return None
+
+
+def _miss(key: str, decision: str, asked_as: str, body: str, count: int) -> Miss | None:
+    try:
+        problem = facts.read_problem(body)
+        return Miss(decision, problem, int(count), asked_as) if miss_key(decision, problem) == key else None
+    except (ValueError, TypeError):
+        return None
+
+
+def _sum(db: sqlite3.Connection, query: str, keys: list[int], before: float) -> int:
+    return sum(db.execute(query, (key, before)).fetchone()[0] for key in keys)
+
+
+def _delete(db: sqlite3.Connection, query: str, keys: list[int], before: float) -> int:
+    return sum(db.execute(query, (key, before)).rowcount for key in keys)

@@ -1,0 +1,247 @@
+"""The contract of every store: inherit it, say how a store is made, and the tests are there."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tunewise.decision import Config, Environment, Failure, Part, Problem, Subject, Timing, Trial, Verdict
+from tunewise.errors import InvalidTrial, StoreError
+from tunewise.store import Prune, Store, elsewhere
+
+
+def subject(decision: str = "gemm", m: int = 64, *, cpu: str = "test", release: str = "6.1") -> Subject:
+    """Return a subject that differs from others by what is given; `release` is a part that only warns."""
+    parts = (Part("hardware.name", cpu, "must"), Part("hardware.isa", ["avx2", "fma"], "must"))
+    environment = Environment((*parts, Part("os.release", release, "warn"), Part("python.patch", "3.11.9", "ignore")))
+    policy = (("clock", "cpu"), ("threads", 1), ("steps", None))
+    return Subject(decision, Problem({"m": m, "ratio": 0.5, "dtype": "float32"}), policy, environment)
+
+
+def timed(tile: int, *samples_s: float, run: str = "r1", at: float = 100.0) -> Trial:
+    """Return a trial that ran."""
+    config: Config = {"tile": tile, "order": ("i", "j", "k"), "pack": True, "scale": 1.0, "hint": None}
+    return Trial(config, Timing(samples_s or (0.5, 0.25), 0.125), "random", run, at)
+
+
+def won(tile: int = 32, *, at: float = 100.0) -> Verdict:
+    """Return the verdict of a run that a challenger won."""
+    return Verdict("win", {"tile": 8}, {"tile": tile}, (0.5, 0.5), (0.25, 0.25), 2.0, 0.001, 12, "r1", "random", "", at)
+
+
+class StoreContract:
+    """What any store must do. Subclasses say how one is made; `path` is a directory that is theirs alone."""
+
+    def make(self, path: Path) -> Store:
+        """Return an empty store, or one that holds what was written under this path before."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Store:
+        """Return the store under test."""
+        return self.make(tmp_path / "home")
+
+    def test_trials_come_back_equal_and_in_order(self, store: Store) -> None:
+        """What was added is what is read: values, types and order."""
+        given = [timed(8), Trial({"tile": 16}, Failure("crash", "SIGSEGV\n\0 \u2028"), "seed", "r1", 5.0), timed(8)]
+        store.add(subject(), given[:1])
+        store.add(subject(), given[1:])
+        read = store.trials(subject())
+        assert read == given
+        assert [type(value) for value in read[0].config.values()] == [int, tuple, bool, float, type(None)]
+
+    def test_unknown_subject_has_nothing(self, store: Store) -> None:
+        """Empty means unknown."""
+        store.add(subject(m=1), [timed(8)])
+        assert store.trials(subject(m=2)) == []
+        assert store.verdicts(subject(m=1)) == []
+        assert store.recorded(subject(m=2)) is None
+
+    def test_adding_nothing_leaves_no_trace(self, store: Store) -> None:
+        """An empty batch is no subject."""
+        store.add(subject(), [])
+        assert store.subjects() == []
+
+    def test_batch_with_a_senseless_trial_is_refused_whole(self, store: Store) -> None:
+        """All or none: a NaN, a negative time or no sample at all spoils its batch."""
+        senseless = [(float("nan"),), (-1.0,), (0.0,), (float("inf"),), ()]
+        for samples in senseless:
+            with pytest.raises(InvalidTrial):
+                store.add(subject(), [timed(8), Trial({"tile": 1}, Timing(samples))])
+        with pytest.raises(InvalidTrial):
+            store.add(subject(), [timed(8), Trial({"tile": float("nan")}, Timing((1.0,)))])
+        assert store.trials(subject()) == []
+
+    def test_every_part_that_must_match_separates(self, store: Store) -> None:
+        """Another decision, problem or device shares nothing; a part that only warns shares all."""
+        store.add(subject(), [timed(8)])
+        assert store.trials(subject("conv")) == []
+        assert store.trials(subject(m=65)) == []
+        assert store.trials(subject(cpu="other")) == []
+        assert store.trials(subject(release="7.0")) == [timed(8)]
+
+    def test_recorded_shows_the_environment_last_written_in(self, store: Store) -> None:
+        """Parts that only warn are kept, so that a difference can be told."""
+        store.conclude(subject(release="6.1"), won())
+        store.conclude(subject(release="6.2"), won())
+        store.conclude(subject(release="6.1"), won())
+        found = store.recorded(subject(release="9"))
+        assert found == subject(release="6.1")
+        assert len(store.subjects()) == 1
+
+    def test_verdicts_come_back_oldest_first(self, store: Store) -> None:
+        """The last verdict is the latest."""
+        store.conclude(subject(), won(16))
+        store.conclude(subject(), replace(won(32), ending="tie", detail="within the noise"))
+        assert [v.challenger for v in store.verdicts(subject())] == [{"tile": 16}, {"tile": 32}]
+        assert store.verdicts(subject())[0] == won(16)
+
+    def test_subjects_and_decisions_are_listed_once(self, store: Store) -> None:
+        """Whatever has facts is listed, whatever was only asked is not."""
+        store.add(subject("b", 1), [timed(8)])
+        store.conclude(subject("a", 2), won())
+        store.add(subject("b", 1), [timed(16)])
+        store.miss(subject("c", 3))
+        assert store.subjects() == [subject("b", 1), subject("a", 2)]
+        assert store.subjects("a") == [subject("a", 2)]
+        assert store.decisions() == ["a", "b"]
+
+    def test_misses_add_up_and_the_most_asked_comes_first(self, store: Store) -> None:
+        """Counts are by decision and problem, wherever it was asked."""
+        store.miss(subject(m=1))
+        store.miss(subject(m=2), 5)
+        store.miss(subject(m=1, cpu="other"), 3)
+        store.miss(subject("conv"), 1)
+        asked = [(miss.problem["m"], miss.count) for miss in store.misses("gemm")]
+        assert asked == [(2, 5), (1, 4)]
+        assert len(store.misses()) == 3
+
+    def test_forgotten_miss_is_gone(self, store: Store) -> None:
+        """Tuning a problem settles its misses and no others."""
+        store.miss(subject(m=1), 2)
+        store.miss(subject(m=2))
+        store.forget_miss(subject(m=1))
+        store.forget_miss(subject(m=7))
+        assert [miss.problem["m"] for miss in store.misses()] == [2]
+
+    def test_records_absorbed_twice_are_kept_once(self, store: Store, tmp_path: Path) -> None:
+        """Merging is idempotent and complete."""
+        store.add(subject(m=1), [timed(8), timed(16)])
+        store.conclude(subject(m=2), won())
+        other = self.make(tmp_path / "other")
+        assert other.absorb(store.records()) == 3
+        assert other.absorb(store.records()) == 0
+        assert other.trials(subject(m=1)) == store.trials(subject(m=1))
+        assert other.verdicts(subject(m=2)) == [won()]
+        other.close()
+
+    def test_records_of_one_decision_leave_out_the_rest(self, store: Store) -> None:
+        """A decision can be exported alone."""
+        store.add(subject("a"), [timed(8)])
+        store.add(subject("b"), [timed(8)])
+        assert [record.subject.decision for record in store.records("b")] == ["b"]
+
+    def test_dry_run_counts_what_prune_then_removes(self, store: Store) -> None:
+        """Destruction is announced exactly."""
+        store.add(subject(m=1), [timed(8, at=10.0), timed(16, at=20.0)])
+        store.conclude(subject(m=1), won(at=10.0))
+        rule = Prune(decision="gemm", before=15.0)
+        announced = store.prune(rule, dry_run=True)
+        assert (announced.trials, announced.verdicts) == (1, 1)
+        assert len(store.trials(subject(m=1))) == 2
+        assert store.prune(rule) == announced
+        assert store.trials(subject(m=1)) == [timed(16, at=20.0)]
+        assert store.verdicts(subject(m=1)) == []
+
+    def test_prune_of_other_environments_keeps_this_one(self, store: Store) -> None:
+        """Only parts that the given environment names are compared."""
+        store.add(subject(cpu="here"), [timed(8)])
+        store.add(subject(cpu="there"), [timed(8)])
+        here = Environment((Part("hardware.name", "here", "must"),))
+        assert store.prune(Prune(where=elsewhere(here))).trials == 1
+        assert store.subjects() == [subject(cpu="here")]
+
+    def test_prune_without_a_rule_is_refused(self) -> None:
+        """Nobody loses everything by leaving out an argument."""
+        with pytest.raises(StoreError):
+            Prune()
+
+    def test_pruned_facts_can_be_absorbed_again(self, store: Store) -> None:
+        """What is gone is not known any more."""
+        store.add(subject(), [timed(8)])
+        saved = list(store.records())
+        store.prune(Prune(decision="gemm"))
+        assert store.absorb(saved) == 1
+
+    def test_info_counts_what_is_held(self, store: Store) -> None:
+        """Figures for people are right."""
+        store.add(subject("a", 1), [timed(8), timed(16)])
+        store.conclude(subject("b", 1), won())
+        store.miss(subject("c", 1))
+        info = store.info()
+        assert (info.trials, info.verdicts, info.subjects, info.misses) == (2, 1, 2, 1)
+        assert info.decisions == {"a": 2, "b": 0}
+        assert info.trouble is None
+
+    def test_flight_has_one_holder_among_threads(self, store: Store) -> None:
+        """Threads of one process exclude each other, and every one gets its turn."""
+        inside, most, turns = 0, 0, 0
+        counting = threading.Lock()
+
+        def tune() -> None:
+            nonlocal inside, most, turns
+            with store.flight(subject()):
+                with counting:
+                    inside, turns = inside + 1, turns + 1
+                    most = max(most, inside)
+                with counting:
+                    inside -= 1
+
+        threads = [threading.Thread(target=tune) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert (most, turns) == (1, 8)
+
+    def test_flight_that_is_taken_can_be_declined(self, store: Store) -> None:
+        """Who does not want to wait is told at once; other subjects are free."""
+        taken, second, other = (store.flight(s) for s in (subject(m=1), subject(m=1), subject(m=2)))
+        assert taken.acquire(0)
+        assert not second.acquire(0)
+        assert not second.acquire(0.03)
+        assert other.acquire(0)
+        taken.release()
+        taken.release()
+        assert second.acquire(0)
+        second.release()
+        other.release()
+
+    def test_threads_lose_nothing(self, store: Store) -> None:
+        """Many threads write and read at once."""
+        errors: list[BaseException] = []
+
+        def work(place: int) -> None:
+            try:
+                for step in range(10):
+                    store.add(subject(m=place % 2), [timed(8, run=f"{place}.{step}")])
+                    assert store.trials(subject(m=place % 2))
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(place,)) for place in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert errors == []
+        runs = {trial.run for m in (0, 1) for trial in store.trials(subject(m=m))}
+        assert len(runs) == 60
+
+    def test_closing_twice_is_harmless_and_use_opens_again(self, store: Store) -> None:
+        """Close lets go of files, not of facts."""
+        store.add(subject(), [timed(8)])
+        store.close()
+        store.close()
+        assert store.trials(subject()) == [timed(8)]

@@ -1,0 +1,306 @@
+"""Whatever the disk does, the program goes on: facts are kept, and one warning says why."""
+
+import os
+import random
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import warnings
+
+import pytest
+from crowd import crowd, errors
+
+from tunewise.errors import StoreError, StoreWarning
+from tunewise.store import LayeredStore, Prune, SafeStore, SqliteStore, home, open_store, safe
+from tunewise.store.database import FILE_NAME
+from tunewise.testing.store_contract import subject, timed, won
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def make(tmp_path, told):
+    def _make(path=tmp_path / "home", **options):
+        return SafeStore(SqliteStore(path), warn=told.append, retry_s=0.0, **options)
+
+    return _make
+
+
+@pytest.fixture
+def unwarned(monkeypatch):
+    monkeypatch.setattr(safe, "_warned", safe.threading.Event())
+
+
+def _block(path):
+    path.write_text("a file where the directory should be")
+
+
+def test_everything_works_in_memory_when_the_directory_cannot_be_made(tmp_path, make, told):
+    _block(tmp_path / "home")
+    store = make()
+    store.add(subject(), [timed(8)])
+    store.conclude(subject(), won())
+    store.miss(subject(m=2), 3)
+    assert store.trials(subject()) == [timed(8)]
+    assert store.verdicts(subject()) == [won()]
+    assert store.recorded(subject()) == subject()
+    assert store.subjects() == [subject()]
+    assert store.decisions() == ["gemm"]
+    assert [miss.count for miss in store.misses()] == [3]
+    with store.flight(subject()):
+        assert not store.flight(subject()).acquire(0)
+    assert "home" in str(store.info().trouble)
+    assert told
+
+
+def test_person_who_prunes_is_told_that_it_did_not_happen(tmp_path, make):
+    _block(tmp_path / "home")
+    with pytest.raises(StoreError):
+        make().prune(Prune(decision="gemm"))
+
+
+def test_what_waited_in_memory_is_written_once_the_disk_works(tmp_path, make):
+    _block(tmp_path / "home")
+    store = make()
+    store.add(subject(), [timed(8)])
+    store.add(subject(), [timed(8)])
+    store.miss(subject(m=5), 2)
+    (tmp_path / "home").unlink()
+    store.conclude(subject(), won())
+    fresh = SqliteStore(tmp_path / "home")
+    assert fresh.trials(subject()) == [timed(8), timed(8)]
+    assert fresh.verdicts(subject()) == [won()]
+    assert [miss.count for miss in fresh.misses()] == [2]
+    assert store.trials(subject()) == [timed(8), timed(8)]
+    assert store.info().trouble is None
+
+
+def test_closing_writes_what_waited(tmp_path, make):
+    _block(tmp_path / "home")
+    store = make()
+    store.add(subject(), [timed(8)])
+    (tmp_path / "home").unlink()
+    store.close()
+    assert SqliteStore(tmp_path / "home").trials(subject()) == [timed(8)]
+
+
+def test_disk_in_trouble_is_left_alone_for_a_while(tmp_path, told):
+    now = [0.0]
+    _block(tmp_path / "home")
+    store = SafeStore(SqliteStore(tmp_path / "home"), warn=told.append, clock=lambda: now[0], retry_s=5.0)
+    store.add(subject(), [timed(8)])
+    (tmp_path / "home").unlink()
+    store.add(subject(), [timed(16)])
+    assert not (tmp_path / "home").exists()
+    now[0] = 5.0
+    store.add(subject(), [timed(32)])
+    assert len(SqliteStore(tmp_path / "home").trials(subject())) == 3
+
+
+def test_process_hears_of_trouble_once(tmp_path, unwarned):
+    _block(tmp_path / "home")
+    _block(tmp_path / "home2")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for name in ("home", "home2"):
+            store = open_store(tmp_path / name)
+            for tile in range(5):
+                store.add(subject(), [timed(tile)])
+                store.trials(subject())
+    assert [w.category for w in heard] == [StoreWarning]
+    assert "kept in memory" in str(heard[0].message)
+
+
+def test_program_without_any_home_runs_with_one_warning(tmp_path):
+    program = (
+        "import warnings; warnings.simplefilter('always')\n"
+        "from tunewise import settings\n"
+        "from tunewise.store import open_store\n"
+        "from tunewise.testing.store_contract import subject, timed\n"
+        "store = open_store(settings.load())\n"
+        "store.add(subject(), [timed(8)]); store.add(subject(), [timed(8)])\n"
+        "print(len(store.trials(subject())))\n"
+    )
+    env = {"TUNEWISE_HOME": "/proc/nowhere", "PATH": os.environ["PATH"]}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "2"
+    assert done.stderr.count("StoreWarning:") == 1
+
+
+@pytest.mark.parametrize("damage", ["garbage", "short", "middle"])
+def test_corrupt_file_is_set_aside_and_a_new_one_begun(tmp_path, make, told, damage):
+    path = tmp_path / "home" / FILE_NAME
+    filled = SqliteStore(tmp_path / "home")
+    for m in range(60):
+        filled.add(subject(m=m), [timed(8)] * 5)
+    filled.close()
+    raw = path.read_bytes()
+    spoiled = {
+        "garbage": b"not a database" * 100,
+        "short": raw[:5000],
+        "middle": raw[:4096] + b"\xff" * (len(raw) - 4096),
+    }
+    path.write_bytes(spoiled[damage])
+    store = make()
+    assert store.trials(subject(m=1)) == []
+    store.add(subject(m=1), [timed(16)])
+    assert store.trials(subject(m=1)) == [timed(16)]
+    assert (tmp_path / "home" / f"{FILE_NAME}.damaged-1").read_bytes()[:14] == spoiled[damage][:14]
+    assert len(told) == 1
+    assert "damaged-1" in told[0]
+
+
+def test_many_processes_set_a_corrupt_file_aside_once(tmp_path):
+    path = tmp_path / "home" / FILE_NAME
+    (tmp_path / "home").mkdir(mode=0o700)
+    path.write_bytes(b"not a database" * 1000)
+
+    def work(place):
+        store = SafeStore(SqliteStore(tmp_path / "home"), warn=lambda text: None)
+        store.add(subject(m=place), [timed(8)])
+        return len(store.trials(subject(m=place)))
+
+    assert crowd(16, work) == [1] * 16
+    assert SqliteStore(tmp_path / "home").info().trials == 16
+    assert len(list((tmp_path / "home").glob("*.damaged-*"))) == 1
+
+
+def _wrong_after_flips(tmp_path, flips, told):
+    """Return how many facts that were never written came back, over a number of flipped bits in the file."""
+    filled = SqliteStore(tmp_path / "master")
+    for m in range(12):
+        filled.add(subject(m=m), [timed(tile, 0.1 + tile) for tile in range(6)])
+        filled.conclude(subject(m=m), won(m))
+        filled.miss(subject(m=100 + m))
+    truth = {m: (filled.trials(subject(m=m)), filled.verdicts(subject(m=m))) for m in range(12)}
+    filled.close()
+    raw, rng, wrong = (tmp_path / "master" / FILE_NAME).read_bytes(), random.Random(7), 0
+    for flip in range(flips):
+        flipped = bytearray(raw)
+        flipped[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+        place = tmp_path / f"flip{flip}"
+        place.mkdir(mode=0o700)
+        (place / FILE_NAME).write_bytes(flipped)
+        store = SafeStore(SqliteStore(place), warn=told.append)
+        for m in range(0, 12, 3):
+            trials, verdicts = truth[m]
+            wrong += sum(t not in trials for t in store.trials(subject(m=m)))
+            wrong += sum(v not in verdicts for v in store.verdicts(subject(m=m)))
+        store.subjects(), store.misses(), store.info(), store.recorded(subject(m=1))
+        store.add(subject(m=1), [timed(99)])
+        store.miss(subject(m=1))
+        # A flip inside an index may hide rows without any sign of it; what is shown must still be true.
+        wrong += sum(t not in [*truth[1][0], timed(99)] for t in store.trials(subject(m=1)))
+        store.close()
+        shutil.rmtree(place)
+    return wrong
+
+
+def test_150_bit_flips_of_the_file_raise_nothing_and_return_nothing_wrong(tmp_path, told):
+    assert _wrong_after_flips(tmp_path, 150, told) == 0
+
+
+@pytest.mark.full
+def test_1000_bit_flips_of_the_file_raise_nothing_and_return_nothing_wrong(tmp_path, told):
+    assert _wrong_after_flips(tmp_path, 1000, told) == 0
+
+
+def _fill_until_full(place, path):
+    told = []
+    # Files may not grow beyond this: writing more fails as a full disk does.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+    __import__("signal").signal(__import__("signal").SIGXFSZ, __import__("signal").SIG_IGN)
+    store = SafeStore(SqliteStore(path), warn=told.append, retry_s=0.0)
+    steps = 0
+    while not told:
+        store.add(subject(m=steps % 3), [timed(steps, *[0.5] * 500)])
+        steps += 1
+        assert steps < 5000
+    for _ in range(5):
+        store.add(subject(m=steps % 3), [timed(steps, *[0.5] * 500)])
+        steps += 1
+    readable_when_full = sum(len(store.trials(subject(m=m))) for m in range(3))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    store.add(subject(m=0), [timed(steps)])
+    store.close()
+    return steps, readable_when_full, sum(len(SqliteStore(path).trials(subject(m=m))) for m in range(3))
+
+
+def test_full_disk_loses_nothing_and_works_again_once_space_is_freed(tmp_path):
+    (result,) = crowd(1, _fill_until_full, tmp_path / "home")
+    assert errors([result]) == []
+    steps, readable_when_full, on_disk_after = result
+    assert readable_when_full == steps
+    assert on_disk_after == steps + 1
+
+
+def test_full_tmpfs_loses_nothing_and_works_again_once_space_is_freed(tmp_path, make, told):
+    mount = tmp_path / "small"
+    mount.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "none", str(mount)], capture_output=True)
+    if made.returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        (mount / "ballast").write_bytes(b"x" * (1 << 20))
+        store, steps = make(mount / "home"), 0
+        while not told:
+            store.add(subject(), [timed(steps, *[0.5] * 500)])
+            steps += 1
+            assert steps < 5000
+        assert len(store.trials(subject())) == steps
+        (mount / "ballast").unlink()
+        store.add(subject(), [timed(steps)])
+        store.close()
+        assert len(SqliteStore(mount / "home").trials(subject())) == steps + 1
+    finally:
+        store.close()
+        subprocess.run(["umount", "-l", str(mount)], check=True)
+
+
+def test_network_file_system_is_not_used_and_says_so(tmp_path, make, told, monkeypatch):
+    monkeypatch.setattr(home, "file_system", lambda path: "nfs4")
+    store = make()
+    store.add(subject(), [timed(8)])
+    assert store.trials(subject()) == [timed(8)]
+    assert not (tmp_path / "home" / FILE_NAME).exists()
+    assert "network file system (nfs4)" in told[0]
+    assert "PostgreSQL" in told[0]
+
+
+def test_newer_schema_is_read_and_not_written(tmp_path, make, told):
+    SqliteStore(tmp_path / "home").add(subject(), [timed(8)])
+    raw = sqlite3.connect(tmp_path / "home" / FILE_NAME)
+    raw.execute("PRAGMA user_version = 99")
+    raw.close()
+    store = make()
+    assert store.trials(subject()) == [timed(8)]
+    store.add(subject(), [timed(16)])
+    assert store.trials(subject()) == [timed(8), timed(16)]
+    assert SqliteStore(tmp_path / "home").trials(subject()) == [timed(8)]
+    assert "schema 99" in told[0]
+
+
+def test_database_of_another_program_is_left_alone(tmp_path, make, told):
+    (tmp_path / "home").mkdir(mode=0o700)
+    other = sqlite3.connect(tmp_path / "home" / FILE_NAME)
+    other.execute("CREATE TABLE recipes (name TEXT)")
+    other.close()
+    before = (tmp_path / "home" / FILE_NAME).read_bytes()
+    store = make()
+    store.add(subject(), [timed(8)])
+    assert store.trials(subject()) == [timed(8)]
+    assert "another program" in told[0]
+    assert (tmp_path / "home" / FILE_NAME).read_bytes() == before
+
+
+def test_missing_layer_is_left_out_with_a_word(tmp_path, make, told):
+    layer = SafeStore(SqliteStore(tmp_path / "nothing", is_shared=True), warn=told.append)
+    store = LayeredStore(make(), [layer])
+    store.add(subject(), [timed(8)])
+    assert store.trials(subject()) == [timed(8)]
+    assert "no store at" in told[0]
