@@ -1,0 +1,207 @@
+"""The bench: prepares, runs, times and checks the configs of one piece of work, in whatever process it stands."""
+
+import resource
+from collections.abc import Callable, Iterator
+from math import inf
+from time import perf_counter, process_time  # bound now, so that no config can bend them later
+from typing import Any
+
+from tunewise.decision import Args, Config, Failure, Outcome, Timing, canonical, lower_half_mean
+from tunewise.errors import BuildError
+from tunewise.measure import results
+from tunewise.measure.clocks import CLOCKS, MAX_CALLS, calls_for, time_calls, time_each
+from tunewise.measure.oracle import Oracle
+from tunewise.measure.work import Work
+
+_MAX_COPIES = 64  # arguments copied ahead for one sample of a function that changes them
+_MAX_CHECK_S = 2.0  # repeated checks of a winner stop here
+_SUSPICIOUS = 3.0  # this much slower on fresh arguments than on known ones: it remembers instead of computing
+_PAIR_S = 3e-3  # a pair takes about this long where calls are short
+MIN_TURNS, MAX_TURNS = 3, 15  # beside a busy process, 15 turns of 0.1 ms tell 3 % apart 97 times in 100; one turn 62
+_LOADING_S = 2e-4  # a first launch touches new memory: below this it says nothing about a call
+_WAITING_CALLS = 3  # all of them must have waited
+_DETAIL = 2000
+
+
+class Bench:
+    """Runs configs and times them where it stands; an ordinary exception of a config becomes a Failure.
+
+    Whatever kills the process kills the bench too: `Isolated` keeps one in a worker for that reason.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._clock = CLOCKS[work.policy.clock]
+        self._ready: dict[str, Callable[..., Any]] = {}
+        self._calls: dict[str, int] = {}  # how many calls make a sample of a config
+        self._oracle = Oracle(work, self._function)
+        self._sweep: bytearray | None = None
+        self._most_calls = 1 if work.policy.cache == "cold" else MAX_CALLS
+
+    def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+        """Prepare and launch a config, check the result on the tuned arguments, and return one warm sample."""
+        outcome: Outcome = self._guard(lambda: self._first(config, hopeless_s))
+        return outcome
+
+    def sample(self, config: Config, n: int) -> Outcome:
+        """Return `n` samples of a config, prepared again if this bench has not seen it."""
+        outcome: Outcome = self._guard(lambda: self._sample(config, n))
+        return outcome
+
+    def pair(self, incumbent: Config, challenger: Config, turns: int | None = None) -> tuple[float, float] | Failure:
+        """Time two configs by turns; return the lower half mean of each."""
+        found: tuple[float, float] | Failure = self._guard(lambda: self._pair(incumbent, challenger, turns))
+        return found
+
+    def verify(self, config: Config, repeats: int = 1) -> Failure | None:
+        """Check a config on all inputs, `repeats` times (fewer if that takes too long); None if it is right."""
+        outcome = self._guard(lambda: self._verify(config, repeats))
+        return outcome if isinstance(outcome, Failure) else None
+
+    def close(self) -> None:
+        """Drop what was prepared."""
+        self._ready.clear()
+
+    def _first(self, config: Config, hopeless_s: float) -> Outcome:
+        self._oracle.prepare()
+        start = perf_counter()
+        function = self._function(config)
+        launch = self._oracle.launch(function, 0, self._clock)
+        compile_s = perf_counter() - start
+        if launch.reason is not None:
+            return Failure("correctness", launch.reason)
+        if self._work.is_prebuilt and launch.least_s > max(hopeless_s, _LOADING_S):
+            return Timing((launch.seconds,), compile_s)
+        sample_s, self._calls[canonical.encode(config)] = self._calibrate(function)
+        return Timing((sample_s,), compile_s)
+
+    def _sample(self, config: Config, n: int) -> Outcome:
+        function, calls = self._warm(config)
+        return Timing(tuple(self._timed(function, calls) for _ in range(n)))
+
+    def _pair(self, incumbent: Config, challenger: Config, turns: int | None) -> tuple[float, float]:
+        sides = [self._warm(config) for config in (incumbent, challenger)]
+        taken: tuple[list[float], list[float]] = ([], [])
+        spent_s, turn = 0.0, 0
+        while turn < (turns or MIN_TURNS) or (turns is None and turn < MAX_TURNS and spent_s < _PAIR_S):
+            for which in (0, 1) if turn % 2 else (1, 0):
+                function, calls = sides[which]
+                taken[which].append(self._timed(function, calls))
+                spent_s += taken[which][-1] * calls
+            turn += 1
+        return lower_half_mean(taken[0]), lower_half_mean(taken[1])
+
+    def _verify(self, config: Config, repeats: int) -> Outcome | None:
+        function = self._function(config)
+        waited = self._waits(function)
+        if waited is not None:
+            return Failure("runtime", waited)
+        if not self._work.check.is_on:
+            return None
+        deadline = perf_counter() + _MAX_CHECK_S
+        for turn in range(repeats):
+            for which in range(self._oracle.count):
+                reason = self._oracle.launch(function, which, self._clock).reason
+                if reason is not None:
+                    return Failure("correctness", reason)
+            if turn and perf_counter() > deadline:
+                break
+        if repeats > 1 and self._remembers(config, function):
+            return Failure("correctness", "fast only on arguments it has seen before: it remembers results")
+        return None
+
+    def _waits(self, function: Callable[..., Any]) -> str | None:
+        """Return how a call waits for somebody else instead of computing, where only computing is on the clock.
+
+        A busy machine makes calls wait too, but against their will: those switches are counted apart.
+        """
+        if self._work.policy.clock != "cpu":
+            return None
+        said = None
+        for _ in range(_WAITING_CALLS):
+            args, switches = self._args(), resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+            wall, cpu = perf_counter(), process_time()
+            function(*args)
+            wall, cpu = perf_counter() - wall, process_time() - cpu
+            if wall < 3 * cpu + 1e-3 or resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw == switches:
+                return None
+            said = f"waits instead of computing ({wall:.2g} s for {cpu:.2g} s of CPU); use Policy(clock='wall')"
+        return said
+
+    def _remembers(self, config: Config, function: Callable[..., Any]) -> bool:
+        """Return whether fresh copies of the arguments are much slower than known ones, compared with the default."""
+        ours = self._freshness(function)
+        return ours > _SUSPICIOUS and ours > _SUSPICIOUS * self._freshness(self._function(self._work.default))
+
+    def _freshness(self, function: Callable[..., Any]) -> float:
+        known = [time_each(self._clock, function, [self._args()]) for _ in range(9)]
+        fresh = [time_each(self._clock, function, [args]) for args in _fresh(self._work.args, 9)]
+        return lower_half_mean(fresh) / max(lower_half_mean(known), 1e-6)
+
+    def _warm(self, config: Config) -> tuple[Callable[..., Any], int]:
+        """Return a config's function, called before in this process, and how many calls make a sample."""
+        key, function = canonical.encode(config), self._function(config)
+        if key not in self._calls:
+            self._once(function)
+            _, self._calls[key] = self._calibrate(function)
+        return function, self._calls[key]
+
+    def _calibrate(self, function: Callable[..., Any]) -> tuple[float, int]:
+        """Return a sample that lasts long enough, and how many calls that took.
+
+        A single short call says little: the clock itself and the first touch cost more than the work.
+        """
+        calls = 1
+        while True:
+            sample_s = self._timed(function, calls)
+            wanted = calls_for(sample_s, self._work.policy.min_sample_s)
+            if wanted <= calls or calls >= self._most_calls:
+                return sample_s, calls
+            calls = min(self._most_calls, max(2 * calls, wanted))
+
+    def _function(self, config: Config) -> Callable[..., Any]:
+        key = canonical.encode(config)
+        if key not in self._ready:
+            self._ready[key] = self._work.prepare(config)
+        return self._ready[key]
+
+    def _args(self) -> Args:
+        return results.copied(self._work.args) if self._oracle.changes_args else self._work.args
+
+    def _once(self, function: Callable[..., Any]) -> float:
+        return time_each(self._clock, function, [self._args()])
+
+    def _timed(self, function: Callable[..., Any], calls: int) -> float:
+        if self._work.policy.cache == "cold":
+            self._evict()
+            return self._once(function)
+        if self._oracle.changes_args:
+            return time_each(self._clock, function, [self._args() for _ in range(min(calls, _MAX_COPIES))])
+        return time_calls(self._clock, function, self._work.args, calls)
+
+    def _evict(self) -> None:
+        if self._sweep is None:
+            self._sweep = bytearray(64 << 20)
+        self._sweep[::64] = bytes(len(self._sweep) // 64)
+
+    def _guard(self, run: Callable[[], Any]) -> Any:
+        try:
+            return _plausible(run())
+        except MemoryError as error:
+            return Failure("memory", f"MemoryError: {error}"[:_DETAIL])
+        except BuildError as error:
+            return Failure("compile", str(error)[-_DETAIL:])
+        except Exception as error:
+            return Failure("runtime", f"{type(error).__name__}: {error}"[:_DETAIL])
+
+
+def _plausible(outcome: Any) -> Any:
+    """Return an outcome as it is, unless a clock that was tampered with shows no time at all."""
+    if isinstance(outcome, Timing) and not all(0 < sample < inf for sample in outcome.samples_s):
+        return Failure("runtime", f"the clock shows {min(outcome.samples_s)!r} s for a call")
+    return outcome
+
+
+def _fresh(args: Args, n: int) -> Iterator[Args]:
+    for _ in range(n):
+        yield results.copied(args)

@@ -1,0 +1,50 @@
+"""Clocks, and how a call is timed with one."""
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import ceil
+from typing import Any
+
+from tunewise.decision import Args
+from tunewise.decision.policy import Clock
+
+CLOCKS: dict[Clock, Callable[[], float]] = {"cpu": time.process_time, "wall": time.perf_counter}
+MAX_CALLS = 100_000
+
+
+def calls_for(call_s: float, min_sample_s: float) -> int:
+    """Return how many calls make a sample long enough to be timed well."""
+    return max(1, min(MAX_CALLS, ceil(min_sample_s / max(call_s, 1e-9))))
+
+
+def time_calls(clock: Callable[[], float], function: Callable[..., Any], args: Args, calls: int) -> float:
+    """Return the seconds of one call, averaged over `calls` calls on the same arguments."""
+    with _no_collection():
+        repeat = range(calls)
+        start = clock()
+        for _ in repeat:
+            function(*args)
+        return (clock() - start) / calls
+
+
+def time_each(clock: Callable[[], float], function: Callable[..., Any], inputs: Sequence[Args]) -> float:
+    """Return the seconds of one call, averaged over one call on each of `inputs`: for functions that change them."""
+    with _no_collection():
+        start = clock()
+        for args in inputs:
+            function(*args)
+        return (clock() - start) / len(inputs)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    # A collection in the middle of a sample charges one config for everybody's garbage.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
