@@ -1,3 +1,99 @@
-"""tunewise gives every performance decision a memory and good judgement."""
+"""tunewise gives every performance decision a memory and good judgement.
+
+Importing it does no work and loads nothing: each public name is fetched from its room when it is first used.
+"""
 
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False  # what type checkers take for true; `typing` itself would cost a third of the import
+if TYPE_CHECKING:
+    from tunewise.decision import (
+        NO_CHECK,
+        Answer,
+        Check,
+        Environment,
+        Failure,
+        Hardware,
+        Policy,
+        Problem,
+        Space,
+        Timing,
+        Trial,
+        Verdict,
+        boolean,
+        integer,
+        permutation,
+        pow2,
+    )
+    from tunewise.errors import TunewiseError, TunewiseWarning
+    from tunewise.measure.ckernel import CKernel
+    from tunewise.session import (
+        Decision,
+        Explanation,
+        Implementation,
+        Plan,
+        Tuning,
+        choice,
+        configure,
+        mode,
+        refresh,
+    )
+
+_ROOMS = {
+    "tunewise.decision": (
+        *("Answer", "Check", "Environment", "Failure", "Hardware", "NO_CHECK", "Policy", "Problem", "Space"),
+        *("Timing", "Trial", "Verdict", "boolean", "integer", "permutation", "pow2"),
+    ),
+    "tunewise.errors": ("TunewiseError", "TunewiseWarning"),
+    "tunewise.measure.ckernel": ("CKernel",),
+    "tunewise.session": (
+        *("Decision", "Explanation", "Implementation", "Plan", "Tuning"),
+        *("choice", "configure", "mode", "refresh"),
+    ),
+}
+_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "Answer",
+    "CKernel",
+    "Check",
+    "Decision",
+    "Environment",
+    "Explanation",
+    "Failure",
+    "Hardware",
+    "Implementation",
+    "NO_CHECK",
+    "Plan",
+    "Policy",
+    "Problem",
+    "Space",
+    "Timing",
+    "Trial",
+    "Tuning",
+    "TunewiseError",
+    "TunewiseWarning",
+    "Verdict",
+    "boolean",
+    "choice",
+    "configure",
+    "integer",
+    "mode",
+    "permutation",
+    "pow2",
+    "refresh",
+]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _WHERE:
+        raise AttributeError(f"module 'tunewise' has no attribute {name!r}")
+    value: object = getattr(import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,1 +1,20 @@
-"""."""
+"""The session: declare, tune, decide and collect. The one room that knows measuring, searching and remembering."""
+
+from tunewise.session.context import configure, mode, refresh
+from tunewise.session.decision import Decision, Implementation, choice
+from tunewise.session.ladder import Explanation, Step
+from tunewise.session.plan import Plan
+from tunewise.session.tune import Tuning
+
+__all__ = [
+    "Decision",
+    "Explanation",
+    "Implementation",
+    "Plan",
+    "Step",
+    "Tuning",
+    "choice",
+    "configure",
+    "mode",
+    "refresh",
+]

@@ -1,0 +1,122 @@
+"""What is in force here and now: settings, store and mode. Nothing is read or opened before it is needed."""
+
+import functools
+import threading
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from tunewise import settings
+from tunewise.decision import Rung
+from tunewise.errors import InvalidSetting
+from tunewise.settings import Mode, Settings
+from tunewise.store import Store, open_store
+
+
+class Forgetful(Protocol):
+    """Something that keeps answers in memory and can be told to look again."""
+
+    def forget(self) -> None:
+        """Drop the answers kept in memory."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Frame:
+    """One `with tw.mode(...)` block. Compared by identity, so that it is cheap as part of a key."""
+
+    mode: Mode
+    accept: frozenset[str] = frozenset()
+    budget: int | None = None
+    seconds: float | None = None
+
+
+FRAME: ContextVar[Frame | None] = ContextVar("tunewise_frame", default=None)
+
+
+class _Process:
+    """The one mutable thing: what this process has read from its environment and opened so far."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.settings: Settings | None = None
+        self.store: Store | None = None
+        self.forgetful: weakref.WeakSet[Forgetful] = weakref.WeakSet()
+
+
+_process = _Process()
+
+
+def current_settings() -> Settings:
+    """Return the settings in force, read from the environment the first time."""
+    with _process.lock:
+        if _process.settings is None:
+            _process.settings = settings.load()
+        return _process.settings
+
+
+def current_store() -> Store:
+    """Return the store in force, opened the first time; trouble with it costs one warning and no more."""
+    with _process.lock:
+        if _process.store is None:
+            _process.store = open_store(current_settings())
+        return _process.store
+
+
+def configure(
+    *, home: str | Path | None = None, mode: Mode | None = None, layers: Iterable[str | Path] | None = None
+) -> None:
+    """Set for this process what the environment variables set: where the store lies, the mode, read-only layers.
+
+    What is left out falls back to the environment, which is read again. Answers kept in memory are dropped.
+    """
+    fresh = settings.load()
+    if home is not None:
+        fresh = replace(fresh, home=Path(home).expanduser().absolute())
+    if mode is not None:
+        fresh = replace(fresh, mode=settings.parse_mode(mode))
+    if layers is not None:
+        fresh = replace(fresh, layers=tuple(Path(layer) for layer in layers))
+    with _process.lock:
+        if _process.store is not None:
+            _process.store.close()
+        _process.settings, _process.store = fresh, None
+    refresh()
+
+
+def refresh() -> None:
+    """Drop all answers kept in memory, so that the next question looks into the store again."""
+    for holder in list(_process.forgetful):
+        holder.forget()
+
+
+def remember_to_forget(holder: Forgetful) -> None:
+    """Let `refresh` reach a holder of answers for as long as it lives."""
+    _process.forgetful.add(holder)
+
+
+@contextmanager
+def mode(
+    name: Mode, *, accept: Iterable[Rung] = (), budget: int | None = None, seconds: float | None = None
+) -> Iterator[None]:
+    """Run a block in a mode: `use`, `tune`, `collect`, `replay` or `off`. The innermost block wins.
+
+    In `tune`, `accept` names further rungs that count as good enough (`accept=["near"]`); `budget` and `seconds` bound
+    each tuning run.
+    """
+    token = FRAME.set(_frame(settings.parse_mode(name), frozenset(accept), budget, seconds))
+    try:
+        yield
+    finally:
+        FRAME.reset(token)
+
+
+@functools.cache
+def _frame(name: Mode, accept: frozenset[str], budget: int | None, seconds: float | None) -> Frame:
+    unknown = accept - {"near"}
+    if unknown:
+        raise InvalidSetting(f"accept={sorted(unknown)} is not a rung that can be accepted; there is: near")
+    return Frame(name, accept, budget, seconds)

@@ -1,0 +1,355 @@
+"""What users hold in their hands: a decision, and a function that makes it on every call."""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any, overload
+
+from tunewise.decision import (
+    Answer,
+    Args,
+    Config,
+    Declaration,
+    Feature,
+    Problem,
+    Space,
+    Subject,
+    detect,
+    environment,
+)
+from tunewise.decision.source import fingerprint
+from tunewise.errors import InvalidDecision, InvalidProblem, MissingPart
+from tunewise.measure import measurer_for
+from tunewise.measure.work import Work
+from tunewise.session import context, registry
+from tunewise.session.ladder import Explanation, Pin, Question, climb
+from tunewise.session.misses import Misses
+from tunewise.session.plan import Plan, Task
+from tunewise.session.tune import Tuning, tune
+from tunewise.settings import Mode, parse_mode
+
+CHOICE = "choice"  # the one parameter of a plain list of choices
+_frame: Callable[[], context.Frame | None] = context.FRAME.get
+_now: Callable[[], object] = context.FRAME.get  # the same, for a comparison with a mode that only None can pass
+
+
+class _Own:
+    """What a decision gathers while it lives: answers at hand, pins, misses and its implementation."""
+
+    def __init__(self) -> None:
+        self.hot: dict[Any, Answer] = {}  # by the values of the features, in the order `pick` takes them
+        self.pick: Callable[[Mapping[str, Any]], Any] = tuple
+        self.framed: dict[tuple[Any, Problem], Answer] = {}  # the same inside `with mode(...)` blocks
+        self.names: frozenset[str] = frozenset()
+        self.width = -1  # how many features `pick` takes; nothing has that many before the first look-up
+        self.pins: list[Pin] = []
+        self.misses = Misses()
+        self.bound: Implementation | None = None
+        self.facts: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Decision(Declaration):
+    """A named choice that remembers. Declare it once, give it an `implementation`, and ask, tune or explain it."""
+
+    mode: Mode | None = field(default=None, kw_only=True)
+
+    _own: _Own = field(init=False, repr=False, default_factory=_Own)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mode is not None:
+            parse_mode(self.mode)
+        object.__setattr__(self, "default", MappingProxyType(dict(self.default)))
+        registry.register(self)
+        context.remember_to_forget(self)
+
+    @overload
+    def implementation(self, function: Callable[..., Any]) -> "Implementation": ...
+    @overload
+    def implementation(
+        self,
+        *,
+        build: Callable[[Config], object] | None = None,
+        load: Callable[[Config], object] | None = None,
+        facts: Callable[[], Mapping[str, Any]] | None = None,
+        writes: Sequence[int] = (),
+    ) -> Callable[[Callable[..., Any]], "Implementation"]: ...
+    def implementation(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        build: Callable[[Config], object] | None = None,
+        load: Callable[[Config], object] | None = None,
+        facts: Callable[[], Mapping[str, Any]] | None = None,
+        writes: Sequence[int] = (),
+    ) -> Any:
+        """Decorate the function that does the work: the problem as arguments, the config as keywords.
+
+        `build` compiles a config ahead of time, in parallel with others; `load` loads what was built into the process
+        that will run it. `facts` adds versions and hashes that must match, and `writes` gives the places of arguments
+        the function writes its result into.
+        """
+        if function is None:
+            return functools.partial(self._bind, build=build, load=load, facts=facts, writes=tuple(writes))
+        return self._bind(function, build=build, load=load, facts=facts, writes=tuple(writes))
+
+    def decide(self, features: Mapping[str, Any], *, mode: Mode | None = None) -> Answer:
+        """Return the answer for a problem given by its features. Never measures."""
+        # The hot path: a question asked before, in no `with mode(...)` block and with no mode given, is one look-up.
+        own = self._own
+        try:
+            if _now() is mode and len(features) == own.width:
+                return own.hot[own.pick(features)]
+        except (KeyError, TypeError):
+            pass
+        return self._look_up(features, mode)
+
+    def explain(self, features: Mapping[str, Any], *, mode: Mode | None = None) -> Explanation:
+        """Return the answer with what every rung of the ladder said. Counts as no question: a miss is not recorded."""
+        problem, chosen = self.problem(features), mode or self.mode_in_force()
+        answer, steps = climb(self._question(problem), chosen)
+        return Explanation(self.name, problem, chosen, answer, steps)
+
+    def tune(self, features: Mapping[str, Any], **plan: Any) -> Tuning:
+        """Tune a problem given by its features; the decision's `inputs` make the arguments. Takes what `Plan` takes."""
+        return self.bound().tune(*self.make_inputs(features), **plan)
+
+    def collect(self, problems: Iterable[Mapping[str, Any]], *, budget: int = 1000, **plan: Any) -> list[Tuning]:
+        """Measure every config (at most `budget`) on every problem, none dropped early, for a data set."""
+        return [self.tune(problem, budget=budget, measure_all=True, **plan) for problem in problems]
+
+    def pin(self, config: Mapping[str, Any], **when: Feature) -> None:
+        """Insist on a config, for all problems or for those with the given features. The latest pin wins."""
+        whole = self.space.config({**self.default, **config})
+        self._own.pins.append(Pin(MappingProxyType(whole), when))
+        self.forget()
+
+    def unpin(self) -> None:
+        """Drop all pins."""
+        self._own.pins.clear()
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the answers kept in memory, so that the next question looks into the store again."""
+        self._own.misses.flush()
+        self._own.hot.clear()
+        self._own.framed.clear()
+
+    def mode_in_force(self) -> Mode:
+        """Return the mode that counts here: the innermost block, the decision's own, the environment's, or `use`."""
+        frame = _frame()
+        if frame is not None:
+            return frame.mode
+        return self.mode or context.current_settings().mode_of(self.name) or "use"
+
+    def subject(self, problem: Problem) -> Subject:
+        """Return what a measurement of this problem, here and now, is about."""
+        own = self._own
+        if own.facts is None:
+            facts = {"version": self.version} if self.version else {}
+            own.facts = {**facts, **(own.bound.facts() if own.bound else {})}
+        where = environment(detect(self.device), libraries=self.libraries, variables=self.variables, must=own.facts)
+        return Subject(self.name, problem, tuple(sorted(self.policy.key.items())), where)
+
+    def bound(self) -> "Implementation":
+        """Return the function that does the work; raises MissingPart if none was given."""
+        if self._own.bound is None:
+            raise MissingPart(
+                f"{self.name} has no implementation: decorate a function with @{self.name}.implementation"
+            )
+        return self._own.bound
+
+    def make_inputs(self, features: Mapping[str, Any]) -> Args:
+        """Return arguments for a problem; raises MissingPart if the decision does not say how to make them."""
+        problem = self.problem(features)
+        if self.inputs is None:
+            raise MissingPart(
+                f"{self.name} has no inputs: declare inputs=lambda problem, seed: (...) to tune it by features"
+            )
+        try:
+            args = self.inputs(problem, 0)
+        except Exception as error:  # the user's function, on values that it does not take
+            said = f"{type(error).__name__}: {error}"
+            raise InvalidProblem(f"{self.name}: inputs fails for ({problem}) with {said}") from error
+        args = args if isinstance(args, tuple) else (args,)
+        if self.features is not None:
+            made = self.problem(self.features(*args))
+            if made != problem:
+                raise InvalidProblem(f"{self.name}: inputs for ({problem}) make arguments of the problem ({made})")
+        return args
+
+    def _bind(self, function: Callable[..., Any], **options: Any) -> "Implementation":
+        if not callable(function):
+            raise InvalidDecision(f"{self.name}: {function!r} is not a function")
+        bound = Implementation(self, function, **options)
+        self._own.bound, self._own.facts = bound, None
+        self.forget()
+        return bound
+
+    def _question(self, problem: Problem) -> Question:
+        return Question(self, self.subject(problem), tuple(self._own.pins), context.current_store())
+
+    def _look_up(self, features: Mapping[str, Any], mode: Mode | None) -> Answer:
+        problem, chosen = self.problem(features), mode or self.mode_in_force()
+        own, key = self._own, (_frame(), problem)
+        seen = own.framed.get(key) or own.misses.again(key) if mode is None else None
+        if seen is not None:
+            return seen
+        question = self._question(problem)
+        answer = _frozen(climb(question, chosen)[0])
+        is_known = answer.rung in ("pin", "memory")
+        if mode is None and (is_known or chosen == "off"):
+            self._keep_hot(features, answer)
+        elif mode is None:
+            own.misses.first(key, answer, question.subject, question.store)
+        return answer
+
+    def _keep_hot(self, features: Mapping[str, Any], answer: Answer) -> None:
+        own, frame = self._own, _frame()
+        if frame is not None:
+            own.framed[frame, self.problem(features)] = answer
+            return
+        if len(features) != own.width or set(features) != own.names:
+            own.hot.clear()  # one set of names at a time: values alone are the key
+            own.names, own.width = frozenset(features), len(features)
+            own.pick = itemgetter(*features) if features else tuple
+        own.hot[own.pick(features)] = answer
+
+
+class Implementation:
+    """A function that asks its decision for a config on every call."""
+
+    def __init__(
+        self,
+        decision: Decision,
+        function: Callable[..., Any],
+        *,
+        build: Callable[[Config], object] | None = None,
+        load: Callable[[Config], object] | None = None,
+        facts: Callable[[], Mapping[str, Any]] | None = None,
+        writes: tuple[int, ...] = (),
+    ) -> None:
+        self.decision = decision
+        self._function, self._writes = function, writes
+        self._build, self._load, self._facts = build, load, facts
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run with the config the ladder gives. In `tune` and `collect` mode a new problem is measured first."""
+        config = self.decide(*args, **kwargs).config
+        return self._function(*args, **({**config, **kwargs} if kwargs else config))
+
+    def decide(self, *args: Any, **kwargs: Any) -> Answer:
+        """Return the answer for these arguments; in `tune` and `collect` mode, tune a new problem first."""
+        decision, features = self.decision, self._features(args, kwargs)
+        answer = decision.decide(features)
+        if answer.rung in ("pin", "memory"):
+            return answer
+        frame, mode = _frame(), decision.mode_in_force()
+        if mode not in ("tune", "collect") or (frame is not None and answer.rung in frame.accept):
+            return answer
+        bounds = {} if frame is None else {"budget": frame.budget, "seconds": frame.seconds}
+        plan = {name: value for name, value in bounds.items() if value is not None}
+        return self._tune(args, kwargs, features, measure_all=mode == "collect", **plan).answer
+
+    def tune(self, *args: Any, **plan: Any) -> Tuning:
+        """Tune the problem these arguments are, unless it is known; the answer is remembered for good.
+
+        Keywords are those of `Plan`: budget, seconds, seeds, strategy, seed, again, wait_s, measure_all, listener.
+        """
+        return self._tune(args, {}, self._features(args, {}), **plan)
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Return where the answer for these arguments comes from, rung by rung."""
+        return self.decision.explain(self._features(args, kwargs))
+
+    def task(self, *args: Any) -> Task:
+        """Return the tuning task these arguments are: what to run, how to build it and what it will be filed under."""
+        return self._task(args, {}, self._features(args, {}))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what must match besides the device: the fingerprint of the source, and what `facts` adds."""
+        return {"source": fingerprint(self._function), **(self._facts() if self._facts else {})}
+
+    def _features(self, args: Args, kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.decision.features is None:
+            raise MissingPart(f"{self.decision.name} has no features: declare features=lambda ...: {{...}} to call it")
+        if not kwargs:
+            return self.decision.features(*args)
+        return self.decision.features(*args, **{k: v for k, v in kwargs.items() if k not in self.decision.space.names})
+
+    def _tune(self, args: Args, kwargs: Mapping[str, Any], features: Mapping[str, Any], **plan: Any) -> Tuning:
+        chosen = _plan(self.decision, plan)
+        try:
+            return tune(self._task(args, kwargs, features), chosen, context.current_store(), measurer_for)
+        finally:
+            self.decision.forget()
+
+    def _task(self, args: Args, kwargs: Mapping[str, Any], features: Mapping[str, Any]) -> Task:
+        decision = self.decision
+        problem = decision.problem(features)
+        work = self._work(args, kwargs, problem)
+        return Task(decision, decision.subject(problem), work, self._build, tuple(decision._own.pins))
+
+    def _work(self, args: Args, kwargs: Mapping[str, Any], problem: Problem) -> Work:
+        decision, given = self.decision, dict(kwargs)
+        check = decision.check
+        more: list[Args] = []
+        if decision.inputs is not None and check.is_on:
+            more += [decision.inputs(problem, seed) for seed in (1, 2)]
+        if check.inputs is not None and check.is_on:
+            more += list(check.inputs(problem))
+
+        def prepare(config: Config) -> Callable[..., Any]:
+            if self._load is not None:
+                self._load(config)
+            return functools.partial(self._function, **{**config, **given})
+
+        return Work(
+            prepare=prepare,
+            args=args,
+            default=dict(decision.default),
+            check=check,
+            inputs=tuple(inputs if isinstance(inputs, tuple) else (inputs,) for inputs in more),
+            writes=self._writes,
+            policy=decision.policy,
+            is_prebuilt=self._build is not None and self._load is not None,
+        )
+
+
+def choice(
+    name: str,
+    ways: Mapping[str, Callable[..., Any]],
+    *,
+    default: str,
+    features: Callable[..., Mapping[str, Any]] | None = None,
+    **facts: Any,
+) -> Implementation:
+    """Return a function that does the same thing in one of several ways, whichever is known to be best here."""
+    if not isinstance(ways, Mapping) or not ways or not all(callable(way) for way in ways.values()):
+        raise InvalidDecision(f"{name}: choices must map names to functions, such as {{'direct': f, 'fft': g}}")
+    space = Space({CHOICE: list(ways)})
+    decision = Decision(name, space=space, default={CHOICE: default}, features=features, **facts)
+
+    def run(*args: Any, choice: str, **kwargs: Any) -> Any:
+        return ways[choice](*args, **kwargs)
+
+    run.__name__ = run.__qualname__ = name
+    return decision.implementation(facts=lambda: {"source": fingerprint(tuple(ways.values()))})(run)
+
+
+def _plan(decision: Decision, options: Mapping[str, Any]) -> Plan:
+    known = set(Plan.__dataclass_fields__)
+    for name in options:
+        if name not in known:
+            raise InvalidDecision(f"{decision.name}: tune has no option {name!r}; there are {', '.join(sorted(known))}")
+    waits = {"wait_s": context.current_settings().wait_s, **options}
+    return Plan(**waits)
+
+
+def _frozen(answer: Answer) -> Answer:
+    config = MappingProxyType(dict(answer.config))
+    return Answer(config, answer.rung, answer.source, answer.reason, answer.confidence, answer.time_s)

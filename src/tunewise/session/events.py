@@ -1,0 +1,73 @@
+"""What a tuning run tells whoever watches: small facts, in order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tunewise.decision import Config, Outcome, Subject, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run begins; `known` configs were measured before and are not measured again."""
+
+    subject: Subject
+    budget: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Another process is tuning the same problem."""
+
+    subject: Subject
+
+
+@dataclass(frozen=True, slots=True)
+class SeedDropped:
+    """A seed could not be used."""
+
+    seed: Config
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """So many configs are being built, in parallel, before they are measured."""
+
+    configs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A config was measured for the first time; `done` of `budget` so far, the best time so far, who proposed it."""
+
+    config: Config
+    outcome: Outcome
+    source: str
+    done: int
+    budget: int
+    best_s: float
+    default_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The best candidate meets the default."""
+
+    challenger: Config
+    incumbent: Config
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """The run is over."""
+
+    verdict: Verdict
+
+
+Event = Started | Waiting | SeedDropped | Building | Evaluated | Final | Concluded
+Listener = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """Listen to nothing."""

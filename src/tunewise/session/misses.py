@@ -1,0 +1,68 @@
+"""Misses: questions nobody could answer from memory, counted cheaply and kept for tuning later."""
+
+import atexit
+import threading
+import weakref
+from typing import Any
+
+from tunewise.decision import Answer, Subject
+from tunewise.store import Store
+
+_LIMIT = 10_000  # problems counted by one process
+
+
+class Misses:
+    """Answers given without knowledge, with how often they were asked for; counts reach the store at 1, 2, 4, 8, ..."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[tuple[Any, ...], _Count] = {}
+        self._is_registered = False
+
+    def again(self, key: tuple[Any, ...]) -> Answer | None:
+        """Return the answer given before and count the question, or None if it was never asked."""
+        with self._lock:
+            try:
+                count = self._open.get(key)
+            except TypeError:  # unhashable features are told off elsewhere
+                return None
+            if count is None:
+                return None
+            count.asked += 1
+            if count.asked & (count.asked - 1) == 0:
+                count.write()
+            return count.answer
+
+    def first(self, key: tuple[Any, ...], answer: Answer, subject: Subject, store: Store) -> None:
+        """Keep a new miss and write it down at once."""
+        with self._lock:
+            if not self._is_registered:
+                self._is_registered = True
+                atexit.register(_flush, weakref.ref(self))
+            if len(self._open) < _LIMIT:
+                self._open[key] = count = _Count(answer, subject, store)
+                count.write()
+
+    def flush(self) -> None:
+        """Write the counts that are not written yet and start anew."""
+        with self._lock:
+            for count in self._open.values():
+                count.write()
+            self._open.clear()
+
+
+class _Count:
+    def __init__(self, answer: Answer, subject: Subject, store: Store) -> None:
+        self.answer, self._subject, self._store = answer, subject, store
+        self.asked, self._written = 1, 0
+
+    def write(self) -> None:
+        if self.asked > self._written:
+            self._store.miss(self._subject, self.asked - self._written)
+            self._written = self.asked
+
+
+def _flush(reference: "weakref.ref[Misses]") -> None:
+    misses = reference()
+    if misses is not None:
+        misses.flush()

@@ -1,0 +1,44 @@
+"""What a tuning run is given: the task, and how much to spend on it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tunewise.decision import Config, Declaration, Subject
+from tunewise.errors import InvalidSetting
+from tunewise.measure.work import Work
+from tunewise.search import AUTO
+from tunewise.session import events
+from tunewise.session.ladder import Pin
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much to spend and where to begin."""
+
+    budget: int = 100
+    seconds: float | None = None
+    seeds: Sequence[Mapping[str, Any]] = ()
+    strategy: str = AUTO
+    seed: int = 0
+    again: bool = False  # measure although the answer is known
+    wait_s: float | None = None  # for another process that tunes the same problem; None: until it is done
+    measure_all: bool = False  # no config is dropped early: for a data set
+    listener: events.Listener = events.ignore
+
+    def __post_init__(self) -> None:
+        if type(self.budget) is not int or self.budget < 1:
+            raise InvalidSetting(f"budget={self.budget!r} is not a number of evaluations of at least 1")
+        if self.seconds is not None and not self.seconds > 0:
+            raise InvalidSetting(f"seconds={self.seconds!r} is not a positive time")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One decision on one problem, with a way to run it and, where configs are compiled, to build them ahead."""
+
+    declaration: Declaration
+    subject: Subject
+    work: Work
+    build: Callable[[Config], object] | None = None
+    pins: Sequence[Pin] = ()

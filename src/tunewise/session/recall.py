@@ -1,0 +1,73 @@
+"""What is remembered, by name: winners, trials and misses, without the code that declared the decision."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tunewise.decision import Failure, Miss, Problem, Subject, Trial, Verdict
+from tunewise.errors import InvalidProblem, NotFound
+from tunewise.session.context import current_store
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """What the last tuning run of a problem came to."""
+
+    subject: Subject
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A trial and what it is about."""
+
+    subject: Subject
+    trial: Trial
+
+
+def winners(decision: str, like: Mapping[str, Any] | None = None) -> list[Winner]:
+    """Return the last verdict of every tuned problem that has the features `like`, in the order they were first seen.
+
+    One problem tuned in several environments has one winner in each. Raises NotFound if nothing is remembered of the
+    decision, and InvalidProblem for a feature it never had.
+    """
+    last = ((subject, current_store().verdicts(subject)) for subject in _subjects(decision, like or {}))
+    return [Winner(subject, verdicts[-1]) for subject, verdicts in last if verdicts]
+
+
+def trials(decision: str, like: Mapping[str, Any] | None = None, *, failed: bool = False) -> Iterator[Measured]:
+    """Yield the trials of every problem that has the features `like`, or only those that failed, oldest first.
+
+    Raises as `winners` does.
+    """
+    for subject in _subjects(decision, like or {}):
+        for trial in current_store().trials(subject):
+            if not failed or isinstance(trial.outcome, Failure):
+                yield Measured(subject, trial)
+
+
+def misses(decision: str | None = None) -> list[Miss]:
+    """Return the problems that were asked in vain, most often asked first."""
+    return current_store().misses(decision)
+
+
+def _subjects(decision: str, like: Mapping[str, Any]) -> list[Subject]:
+    subjects = current_store().subjects(decision)
+    if not subjects:
+        raise NotFound(_unknown(decision))
+    wanted = Problem(like)
+    known = sorted({name for subject in subjects for name in subject.problem})
+    for name in wanted:
+        if name not in known:
+            raise InvalidProblem(f"{decision} was never asked about {name!r}; its features are {', '.join(known)}")
+    return [s for s in subjects if all(s.problem.get(name) == value for name, value in wanted.items())]
+
+
+def _unknown(decision: str) -> str:
+    names = current_store().decisions()
+    if not names:
+        return f"nothing is remembered of {decision!r}, nor of any other decision: tune one first"
+    close = difflib.get_close_matches(decision, names, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"
+    return f"nothing is remembered of {decision!r}; {hint}"

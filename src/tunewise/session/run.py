@@ -1,0 +1,276 @@
+"""The one loop: ask, build, measure, remember, tell; then the race of the best, and the final against the default."""
+
+import os
+import random
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from math import inf
+
+from tunewise import search
+from tunewise.decision import Config, Failure, Outcome, Places, Timing, Trial, Verdict, merged
+from tunewise.errors import TunewiseError
+from tunewise.measure.compare import Comparison, compare
+from tunewise.measure.race import ENTRY, FINALS, HEATS, HOPELESS, Round, race
+from tunewise.measure.work import Measurer
+from tunewise.session import events, seeds
+from tunewise.session.plan import Plan, Task
+from tunewise.store import Store
+
+BATCH = 16
+_FINALISTS = 8
+_TIE = 1.005  # finalists this close are equal: the one earlier in the space's order goes on
+_COLLECT_SAMPLES = 5
+
+
+class Run:
+    """One tuning run. Its state is a function of the seed and the store, so a killed run goes on where it stopped."""
+
+    def __init__(self, task: Task, plan: Plan, store: Store, measurer: Measurer) -> None:
+        self._task, self._plan, self._store, self._measurer = task, plan, store, measurer
+        self._space, self._default = task.declaration.space, dict(task.declaration.default)
+        self._deadline = inf if plan.seconds is None else time.monotonic() + plan.seconds
+        self.known: dict[Places, Outcome] = {}
+        self._configs: dict[Places, Config] = {}
+        self._sources: dict[Places, str] = {}
+        self._pace = 1.0  # how much slower the machine is at the moment than when the best was timed
+        self._paces: dict[Places, float] = {}
+        self.measured = 0
+        past = [t for t in store.trials(task.subject) if t.config in self._space]
+        self._id = self._resumed(past) or uuid.uuid4().hex
+        for trial in past:
+            self._learn(trial)
+        self._older = [t for t in past if t.run != self._id]
+        self._spent = len({self._space.places(t.config) for t in past if t.run == self._id})
+
+    def go(self) -> Verdict:
+        """Search until the budget is spent, then let the best meet the default; return the stored verdict."""
+        self._plan.listener(events.Started(self._task.subject, self._plan.budget, len(self.known)))
+        self._evaluate([self._default], "default")
+        if isinstance(self.known[self._space.places(self._default)], Timing):
+            self._is_right(self._default, 1)
+        default = self.known[self._space.places(self._default)]
+        if isinstance(default, Failure) and self._task.work.check.reference is None:
+            return self._conclude(Verdict("failed", self._default, self._default, detail=_default_fails(default)))
+        self._search()
+        return self._conclude(self._final())
+
+    def _resumed(self, past: Sequence[Trial]) -> str:
+        """Return the id of the run that was interrupted, or nothing if the last one was concluded."""
+        concluded = {verdict.run for verdict in self._store.verdicts(self._task.subject)}
+        last = past[-1].run if past else ""
+        return "" if last in concluded else last
+
+    def _search(self) -> None:
+        kept, dropped = seeds.usable(self._task.declaration, self._plan.seeds)
+        for seed, reason in dropped:
+            self._plan.listener(events.SeedDropped(seed, reason))
+        strategy = search.make(self._plan.strategy, self._space, seed=self._plan.seed, budget=self._plan.budget)
+        asking = search.Seeded(self._space, kept, strategy)
+        asking.tell([*self._older, Trial(self._default, self.known[self._space.places(self._default)])])
+        asked = 1
+        while asked < self._plan.budget and time.monotonic() < self._deadline:
+            batch = asking.ask(min(BATCH, self._plan.budget - asked))
+            if not batch:
+                break
+            asked += len(batch)
+            self._measure(batch, kept, strategy.name)
+            asking.tell([Trial(c, self.known[self._space.places(c)]) for c in batch if self._is_known(c)])
+
+    def _measure(self, batch: Sequence[Config], kept: Sequence[Config], strategy: str) -> None:
+        """Measure what is new in a batch; for a data set, everything in it as often as everything else."""
+        fresh = [config for config in batch if not self._is_known(config)]
+        if self._plan.measure_all and self.measured == 1:  # the default was alone when it was measured
+            fresh = [self._default, *fresh]
+        self._set_pace()
+        self._evaluate([c for c in fresh if c in kept], "seed")
+        self._evaluate([c for c in fresh if c not in kept], strategy)
+        if self._plan.measure_all:
+            samples = (self._task.work.policy.steps or _COLLECT_SAMPLES) - 1
+            self._race(self._with_known(fresh), (Round(samples, inf),), entry=inf)
+
+    def _set_pace(self) -> None:
+        """Time the best config again: if the machine is slower now than it was then, newcomers are judged by that."""
+        ranked = self._ranked()
+        if not ranked or self._plan.measure_all:
+            return
+        config, before_s = self._configs[ranked[0]], self._time(ranked[0])
+        outcome = self._measurer.sample(config, 1)
+        self._remember([Trial(config, outcome, "race", self._id, time.time())])
+        self._pace = max(1.0, outcome.time_s / before_s) if isinstance(outcome, Timing) else 1.0
+
+    def _with_known(self, configs: Sequence[Config]) -> list[tuple[Config, Outcome]]:
+        return [(config, self.known[self._space.places(config)]) for config in configs if self._is_known(config)]
+
+    def _evaluate(self, configs: Sequence[Config], source: str) -> None:
+        """Measure each config for the first time and remember it at once: a killed run never measures it again."""
+        fresh = [config for config in configs if not self._is_known(config)]
+        built = self._build(fresh)
+        for config, broken in zip(fresh, built, strict=True):
+            if time.monotonic() > self._deadline and self.known:
+                return
+            hopeless_s = inf if self._plan.measure_all else HOPELESS * self._best_s() * self._pace
+            outcome = broken or self._measurer.first(config, hopeless_s)
+            self._remember([Trial(config, outcome, source, self._id, time.time())])
+            self._paces[self._space.places(config)] = self._pace
+            self.measured += 1
+            self._spent += 1
+            self._tell_evaluated(config, outcome, source)
+
+    def _tell_evaluated(self, config: Config, outcome: Outcome, source: str) -> None:
+        default = self.known.get(self._space.places(self._default))
+        default_s = default.time_s if isinstance(default, Timing) else inf
+        self._plan.listener(
+            events.Evaluated(config, outcome, source, self._spent, self._plan.budget, self._best_s(), default_s)
+        )
+
+    def _build(self, configs: Sequence[Config]) -> list[Failure | None]:
+        """Build configs ahead on all cores while nothing is being timed; return what failed."""
+        if self._task.build is None or not configs:
+            return [None] * len(configs)
+        self._plan.listener(events.Building(len(configs)))
+        with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+            return list(pool.map(self._built, configs))
+
+    def _built(self, config: Config) -> Failure | None:
+        assert self._task.build is not None
+        try:
+            self._task.build(config)
+        except Exception as error:  # a candidate's own trouble, whatever it is
+            return Failure(
+                "compile", f"{'' if isinstance(error, TunewiseError) else type(error).__name__ + ': '}{error}"
+            )
+        return None
+
+    def _is_right(self, config: Config, repeats: int) -> bool:
+        wrong = self._measurer.verify(config, repeats)
+        if wrong is not None:
+            self._remember([Trial(config, wrong, "check", self._id, time.time())])
+        return wrong is None
+
+    def _race(self, entrants: Sequence[tuple[Config, Outcome]], rounds: Sequence[Round], entry: float = ENTRY) -> None:
+        rng = random.Random(f"{self._plan.seed}/{len(self.known)}/{len(rounds)}")
+        for fresh in race(self._measurer, entrants, rounds, rng, entry=entry):
+            at = time.time()
+            self._remember([Trial(config, outcome, "race", self._id, at) for config, outcome in fresh])
+
+    def _final(self) -> Verdict:
+        """Let everybody who may be the best race, then the first that proves right meet the default in pairs."""
+        self._race(self._with_known(self._within(ENTRY)), HEATS)
+        for config in self._within(HEATS[-1].keep)[:_FINALISTS]:
+            self._is_right(config, 1)
+        self._race(self._with_known(self._within(HEATS[-1].keep)[:_FINALISTS]), FINALS)
+        while (challenger := self._challenger()) is not None:
+            verdict = self._meet(challenger)
+            if verdict is not None:
+                return verdict
+        return Verdict("failed", self._default, self._default, detail=self._all_failed())
+
+    def _within(self, factor: float) -> list[Config]:
+        """Return the configs within a factor of the best, best first, at the pace the machine had when they ran."""
+        limit_s = factor * self._best_s()
+        return [self._configs[p] for p in self._ranked() if self._time(p) <= limit_s * self._paces.get(p, 1.0)]
+
+    def _challenger(self) -> Config | None:
+        """Return the fastest config; among those within the noise of it, the first in the space's order."""
+        ranked = self._ranked()
+        if not ranked:
+            return None
+        equal = [places for places in ranked[:_FINALISTS] if self._time(places) <= _TIE * self._time(ranked[0])]
+        default = self._space.places(self._default)
+        return self._configs[default if default in equal else min(equal)]
+
+    def _meet(self, challenger: Config) -> Verdict | None:
+        """Return how the challenger did against the default, or None if it turned out wrong or broke."""
+        default = self.known[self._space.places(self._default)]
+        if challenger == self._default:
+            samples = default.samples_s if isinstance(default, Timing) else ()
+            return Verdict("tie", self._default, challenger, samples, samples, detail="the default is the fastest")
+        self._plan.listener(events.Final(challenger, self._default))
+        if not self._is_right(challenger, self._task.work.check.repeats):
+            return None
+        source = self._sources[self._space.places(challenger)]
+        if isinstance(default, Failure):
+            return Verdict("win", self._default, challenger, source=source, detail=_default_fails(default))
+        result = self._pairs(challenger)
+        if result is None:
+            return None
+        return Verdict(
+            "win" if result.is_win else "tie",
+            self._default,
+            challenger,
+            result.incumbent_s,
+            result.challenger_s,
+            result.gain,
+            result.p_value,
+            source=source,
+        )
+
+    def _pairs(self, challenger: Config) -> Comparison | None:
+        policy = self._task.work.policy
+        for config in (self._default, challenger):
+            self._measurer.sample(config, max(1, policy.warmup_steps or 1))
+        try:
+            return compare(lambda turns: self._pair(challenger, turns), pairs=policy.steps)
+        except _Broke as broke:
+            self._remember([Trial(broke.config, broke.failure, "final", self._id, time.time())])
+            return None
+
+    def _pair(self, challenger: Config, turns: int | None) -> tuple[float, float]:
+        pair = self._measurer.pair(self._default, challenger, turns)
+        if isinstance(pair, Failure):
+            raise _Broke(challenger, pair)
+        return pair
+
+    def _conclude(self, verdict: Verdict) -> Verdict:
+        whole = replace(verdict, evaluations=len(self.known), run=self._id, at=time.time())
+        self._store.conclude(self._task.subject, whole)
+        self._plan.listener(events.Concluded(whole))
+        return whole
+
+    def _remember(self, trials: Sequence[Trial]) -> None:
+        self._store.add(self._task.subject, trials)
+        for trial in trials:
+            self._learn(trial)
+
+    def _learn(self, trial: Trial) -> None:
+        places = self._space.places(trial.config)
+        self._configs.setdefault(places, self._space.config(trial.config))
+        self._sources.setdefault(places, trial.source)
+        before = self.known.get(places)
+        self.known[places] = trial.outcome if before is None else merged([before, trial.outcome])
+
+    def _is_known(self, config: Config) -> bool:
+        return self._space.places(config) in self.known
+
+    def _time(self, places: Places) -> float:
+        outcome = self.known[places]
+        return outcome.time_s if isinstance(outcome, Timing) else inf
+
+    def _ranked(self) -> list[Places]:
+        timed = [places for places, outcome in self.known.items() if isinstance(outcome, Timing)]
+        return sorted(timed, key=lambda places: (self._time(places), places))
+
+    def _best_s(self) -> float:
+        return min((o.time_s for o in self.known.values() if isinstance(o, Timing)), default=inf)
+
+    def _all_failed(self) -> str:
+        kinds = Counter(o.kind for o in self.known.values() if isinstance(o, Failure))
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+        name = self._task.declaration.name
+        return f"all {len(self.known)} candidates failed ({counts}); see: tunewise trials {name} --failed"
+
+
+class _Broke(Exception):
+    """A finalist failed during its pairs."""
+
+    def __init__(self, config: Config, failure: Failure) -> None:
+        super().__init__(failure.detail)
+        self.config, self.failure = config, failure
+
+
+def _default_fails(failure: Failure) -> str:
+    return f"the default itself fails ({failure.kind}: {failure.detail.strip()[:200]})"
