@@ -1,1 +1,42 @@
-"""."""
+"""Decisions that come with tunewise: C kernels and choices between library functions, real work on any CPU."""
+
+import difflib
+import importlib
+from typing import TYPE_CHECKING
+
+from tunewise.errors import MissingPart, NotFound
+
+if TYPE_CHECKING:
+    from tunewise.session import Decision
+
+# name -> the module that declares it; a module is imported when one of its decisions is asked for, not before
+_MODULES = {
+    "gemm": "gemm",
+    "conv2d": "conv2d",
+    "softmax": "softmax",
+    "convolve1d": "library",
+    "isin": "library",
+    "sort": "library",
+}
+_C_KERNELS = ("gemm", "conv2d", "softmax")
+
+
+def names(*, needs_compiler: bool | None = None) -> tuple[str, ...]:
+    """Return the built-in decisions: all of them, or only those that do or do not need a C compiler."""
+    return tuple(name for name in _MODULES if needs_compiler is None or (name in _C_KERNELS) == needs_compiler)
+
+
+def find(name: str) -> "Decision":
+    """Return a built-in decision; raises NotFound for any other name, and MissingPart if numpy is not installed."""
+    if name not in _MODULES:
+        close = difflib.get_close_matches(str(name), _MODULES, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_MODULES)}"
+        raise NotFound(f"there is no built-in decision {name!r}; {hint}")
+    try:
+        module = importlib.import_module(f"tunewise.workloads.{_MODULES[name]}")
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise MissingPart(f"the built-in decision {name!r} needs numpy: pip install 'tunewise[tune]'") from None
+    decision: Decision = module.DECISIONS[name]
+    return decision

@@ -1,0 +1,45 @@
+import subprocess
+import sys
+
+import pytest
+
+from tunewise import errors
+from tunewise.workloads import find, names
+
+
+def test_every_name_is_found_and_is_its_decisions_name():
+    assert [find(name).name for name in names()] == list(names())
+
+
+def test_c_kernels_and_library_choices_are_told_apart():
+    assert names(needs_compiler=True) == ("gemm", "conv2d", "softmax")
+    assert set(names()) == {*names(needs_compiler=True), *names(needs_compiler=False)}
+
+
+def test_unknown_name_suggests_a_near_one():
+    with pytest.raises(errors.NotFound, match="did you mean 'gemm'"):
+        find("gem")
+    with pytest.raises(errors.NotFound, match="there are gemm, conv2d"):
+        find("zzz")
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+
+def test_listing_imports_no_numpy():
+    done = run("import sys, tunewise.workloads as w; w.names(); print('numpy' in sys.modules)")
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_missing_numpy_is_one_clear_sentence():
+    done = run("import sys; sys.modules['numpy'] = None; from tunewise.workloads import find; find('gemm')")
+    assert "MissingPart: the built-in decision 'gemm' needs numpy: pip install 'tunewise[tune]'" in done.stderr
+
+
+def test_declaring_the_kernels_compiles_nothing(tmp_path):
+    code = (
+        f"import os; os.environ.update(PATH={str(tmp_path)!r}, CC='none'); from tunewise.workloads import find, names\n"
+    )
+    done = run(code + "print([find(name).space.count() > 1 for name in names()])")
+    assert (done.stdout, done.stderr) == ("[True, True, True, True, True, True]\n", "")
