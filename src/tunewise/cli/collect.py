@@ -1,0 +1,42 @@
+"""`tunewise collect`: measure every config on every problem, for a data set."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tunewise.cli.home import sound_store
+from tunewise.cli.problems import Features, gather, problem_options
+from tunewise.cli.runs import pair_up, report, tune_all
+from tunewise.cli.screen import example, json_option
+from tunewise.cli.targets import find
+
+
+@click.command(epilog=example("tunewise collect isin --problem n=5000,m=50,span=500"))
+@click.argument("targets", metavar="TARGET...", nargs=-1)
+@problem_options
+@click.option("--budget", type=click.IntRange(min=1), default=1000, show_default=True, help="Most configs a problem.")
+@click.option("--again", is_flag=True, help="Measure although the answer is known.")
+@json_option
+@click.pass_context
+def collect(
+    ctx: click.Context,
+    targets: Sequence[str],
+    given: Sequence[Features],
+    file: Path | None,
+    budget: int,
+    again: bool,
+    as_json: bool,
+) -> None:
+    """Measure every config, for a data set.
+
+    TARGET is path/to/file.py:name, package.module:name, or a built-in decision such as gemm. No config is dropped
+    early, and at most --budget are measured on each problem.
+    """
+    sound_store()
+    questions = pair_up(find(targets), gather(given, file), verb="collect")
+    rows = tune_all(ctx.obj, questions, budget=budget, again=again, measure_all=True)
+    report(ctx.obj, rows, as_json)
+    sound_store()
+    if any(row["ending"] == "failed" for row in rows):
+        ctx.exit(1)

@@ -1,0 +1,47 @@
+"""Where the command line keeps things: another home for a while, and a store that can be trusted to remember."""
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tunewise.errors import StoreError, StoreWarning
+from tunewise.session import configure
+from tunewise.session.context import current_store
+from tunewise.store import Store
+
+FORGETS = "tunewise.forgets"  # in a context's meta: what this command measures is gone when it ends
+
+
+@contextmanager
+def at_home(home: str) -> Iterator[None]:
+    """Keep everything in `home`: the store, the locks, and the compiled kernels, in child processes too."""
+    before = os.environ.get("TUNEWISE_HOME")
+    os.environ["TUNEWISE_HOME"] = os.path.abspath(home)
+    configure()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TUNEWISE_HOME"]
+        else:
+            os.environ["TUNEWISE_HOME"] = before
+        configure()
+
+
+def sound_store() -> Store:
+    """Return the store in force; raises StoreError if it is in trouble.
+
+    A program must not stop because of its store, so the library degrades with a warning. Somebody at a terminal wants
+    to know before minutes of measuring are kept in memory only.
+    """
+    store = current_store()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", StoreWarning)
+        trouble = store.info().trouble
+    told = [str(warning.message) for warning in caught]
+    if trouble is not None:
+        raise StoreError(trouble)
+    if told:
+        raise StoreError(f"{told[0]} Run the command again to go on with that.")
+    return store

@@ -1,0 +1,112 @@
+"""Runs: questions asked one after another with progress, and what came of them as rows."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tunewise.cli import facts
+from tunewise.cli.problems import Features, check_names, expected_names
+from tunewise.cli.progress import watching
+from tunewise.cli.screen import Screen, count, seconds
+from tunewise.decision import Verdict
+from tunewise.errors import InvalidConfig, InvalidProblem, NotFound
+from tunewise.session import Decision, Tuning
+from tunewise.session.context import current_store
+from tunewise.session.ladder import show
+from tunewise.session.seeds import usable
+
+Question = tuple[Decision, Features]
+
+EXAMPLES = {
+    "gemm": "m=256,n=256,k=64",
+    "conv2d": "h=128,w=128,fh=3,fw=3",
+    "softmax": "rows=64,columns=1024",
+    "convolve1d": "n=20000,k=200",
+    "isin": "n=10000,m=100,span=1000",
+    "sort": "n=10000,dtype=int64,order=random",
+}
+
+
+def pair_up(decisions: Sequence[Decision], problems: Sequence[Features], *, verb: str) -> list[Question]:
+    """Return every decision with every problem; raises if there is none, or a problem does not suit a decision."""
+    if not decisions:
+        raise NotFound(f"name what to {verb}, such as: tunewise {verb} gemm --problem {EXAMPLES['gemm']}")
+    if not problems:
+        such_as = EXAMPLES.get(decisions[0].name) or _like(decisions[0])
+        raise InvalidProblem(
+            f"name the problems to {verb}, such as --problem {such_as}, or --problems FILE with a CSV or JSON file"
+        )
+    for decision in decisions:
+        check_names(decision, problems)
+    return [(decision, problem) for decision in decisions for problem in problems]
+
+
+def _like(decision: Decision) -> str:
+    names = expected_names(decision, {})
+    return ",".join(f"{name}=8" for name in names) if names else "NAME=VALUE,..."
+
+
+def check_seeds(decisions: Iterable[Decision], seeds: Sequence[Features]) -> None:
+    """Raise InvalidConfig for a seed that a decision could only drop: somebody typed it to be tried."""
+    for decision in decisions:
+        _, dropped = usable(decision, seeds)
+        for seed, reason in dropped:
+            raise InvalidConfig(f"{decision.name} cannot try the seed {show(seed)}: {reason}")
+
+
+def tune_all(screen: Screen, questions: Sequence[Question], **plan: Any) -> list[facts.Row]:
+    """Tune one question after another and return a row for each."""
+    with watching(screen) as watcher:
+        return [
+            row_of(decision, problem, decision.tune(problem, listener=watcher.hear, **plan))
+            for decision, problem in questions
+        ]
+
+
+def row_of(decision: Decision, problem: Features, tuning: Tuning) -> facts.Row:
+    """Return what a tuning run came to; `ending` is null if another process is still at it."""
+    verdict = tuning.verdict or last_verdict(decision, problem)
+    row = {
+        "decision": decision.name,
+        "problem": dict(decision.problem(problem)),
+        "is_known": verdict is not None and tuning.verdict is None,
+        "measured": tuning.measured,
+        "failures": dict(tuning.failures),
+        "seconds": tuning.seconds,
+        "reason": tuning.answer.reason,
+    }
+    ended = facts.of_verdict(verdict) if verdict else {"ending": None, "config": dict(tuning.answer.config)}
+    return {**row, **ended}
+
+
+def last_verdict(decision: Decision, problem: Features) -> Verdict | None:
+    """Return the verdict that answers a problem here and now, or None if there is none."""
+    verdicts = current_store().verdicts(decision.subject(decision.problem(problem)))
+    return next((v for v in reversed(verdicts) if v.winner in decision.space), None)
+
+
+def report(screen: Screen, rows: Sequence[facts.Row], as_json: bool) -> None:
+    """Show what runs came to: JSON under `tunings`, or a table and how much was measured."""
+    if as_json:
+        screen.json({"tunings": rows})
+        return
+    columns = ("decision", "problem", "default", "tuned", "gain", "p", "config")
+    screen.table(columns, [_cells(row) for row in rows], right=("default", "tuned", "gain", "p"))
+    measured, known = sum(row["measured"] for row in rows), sum(row["is_known"] for row in rows)
+    screen.say(f"{count(measured, 'config')} measured; {known} of {count(len(rows), 'problem')} known before")
+
+
+def gain_of(row: facts.Row) -> str:
+    """Return the gain of a row in a word."""
+    return f"{row['gain']:.2f}x" if row["ending"] == "win" else row["ending"] or "busy"
+
+
+def _cells(row: facts.Row) -> tuple[str, ...]:
+    return (
+        row["decision"],
+        show(row["problem"]),
+        seconds(row.get("default_s")),
+        seconds(row.get("time_s")),
+        gain_of(row),
+        f"{row['p_value']:.1g}" if row["ending"] == "win" else "-",
+        show(row["config"]),
+    )

@@ -1,0 +1,113 @@
+"""What people and programs see: tables or JSON on stdout; progress, warnings and remarks on stderr."""
+
+import functools
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import click
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tunewise.errors import TunewiseWarning
+
+_PIPE_WIDTH = 400  # a file has no edge to wrap at
+
+
+class Screen:
+    """The two streams of one command. Colours and moving lines appear on terminals only."""
+
+    def __init__(self) -> None:
+        self.out, self.err = _console(stderr=False), _console(stderr=True)
+
+    def say(self, text: str) -> None:
+        """Print a remark to stderr."""
+        self.err.print(Text(text), soft_wrap=True)
+
+    def show(self, text: str, style: str = "") -> None:
+        """Print a line of data to stdout."""
+        self.out.print(Text(text, style=style), soft_wrap=True)
+
+    def json(self, document: object) -> None:
+        """Print one JSON document to stdout."""
+        raw = msgspec.json.format(msgspec.json.encode(document), indent=2)
+        click.echo(raw.decode())
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
+        """Print a table to stdout; columns named in `right` hold numbers."""
+        table = Table(box=box.SIMPLE_HEAD if self.out.is_terminal else None, pad_edge=False, padding=(0, 2, 0, 0))
+        for column in columns:
+            table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(str(cell)) for cell in row))
+        if self.out.is_terminal:
+            self.out.print(table)
+            return
+        with self.out.capture() as drawn:
+            self.out.print(table)
+        click.echo("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+
+
+def json_option(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb `--json`, as the argument `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")(verb)
+
+
+pass_screen = click.make_pass_decorator(Screen)
+
+
+@contextmanager
+def warnings_as_lines(screen: Screen) -> Iterator[None]:
+    """Show our own warnings as one line each, and all others as Python does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", TunewiseWarning)
+        warnings.showwarning = functools.partial(_show_warning, screen, warnings.showwarning)
+        yield
+
+
+def example(*lines: str) -> str:
+    """Return the end of a help text: examples that run as they stand."""
+    return "\n".join(["\b", "Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)])
+
+
+def seconds(value: float | None) -> str:
+    """Return a time as people read it: `12.3 us`, `4.56 ms`, `7.8 s`; a dash if there is none."""
+    if value is None:
+        return "-"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def count(number: int, thing: str) -> str:
+    """Return `1 trial`, `3 trials` or `2 misses`."""
+    plural = f"{thing}es" if thing.endswith("s") else f"{thing}s"
+    return f"{number} {thing if number == 1 else plural}"
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
+    return console
+
+
+def _show_warning(
+    screen: Screen,
+    otherwise: Callable[..., None],
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, TunewiseWarning):
+        screen.say(f"warning: {message}")
+    else:
+        otherwise(message, category, filename, lineno, file, line)

@@ -1,0 +1,133 @@
+"""`tunewise store`: what is remembered as a whole: look, merge, prune, export, import."""
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from tunewise.cli.home import sound_store
+from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
+from tunewise.decision import detect, environment
+from tunewise.store import Imported, Prune, Pruned, StoreInfo, elsewhere, export_to, import_from
+from tunewise.store import merge as merge_stores
+
+_DAY_S = 86_400.0
+_existing = click.Path(path_type=Path)
+
+
+@click.group(epilog=example("tunewise store info"))
+def store() -> None:
+    """Look after what is remembered."""
+
+
+@store.command(epilog=example("tunewise store info", "tunewise store info --json"))
+@json_option
+@pass_screen
+def info(screen: Screen, as_json: bool) -> None:
+    """Show where the store lies and what it holds."""
+    held = sound_store().info()
+    if as_json:
+        screen.json(asdict(held))
+        return
+    screen.table(("store", held.place), info_rows(held))
+    for layer in held.layers:
+        screen.table(("layer", layer.place), info_rows(layer))
+
+
+def info_rows(held: StoreInfo) -> list[tuple[str, str]]:
+    """Return what a store holds as names and values."""
+    by_name = [(f"trials of {name}", str(trials)) for name, trials in held.decisions.items()]
+    return [
+        ("schema", f"{held.schema} (SQLite {held.sqlite})" + (", read only" if held.is_read_only else "")),
+        ("size", f"{held.size_bytes / 1024:.0f} KiB"),
+        ("trials", str(held.trials)),
+        *by_name,
+        ("verdicts", str(held.verdicts)),
+        ("problems", str(held.subjects)),
+        ("misses", str(held.misses)),
+    ]
+
+
+@store.command(epilog=example("tunewise store export facts.jsonl", "tunewise store export gemm.jsonl --decision gemm"))
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--decision", help="Only this decision.")
+@json_option
+@pass_screen
+def export(screen: Screen, file: Path, decision: str | None, as_json: bool) -> None:
+    """Write everything to a file.
+
+    FILE gets one line with a checksum for every trial and verdict; an older FILE is replaced. Problems, configs and
+    environments are in it; no host, user or path is.
+    """
+    written = export_to(sound_store(), file, decision)
+    if as_json:
+        screen.json({"file": str(file), "records": written})
+    else:
+        screen.show(f"{count(written, 'record')} written to {file}")
+
+
+@store.command("import", epilog=example("tunewise store export facts.jsonl", "tunewise store import facts.jsonl"))
+@click.argument("file", type=_existing)
+@json_option
+@pass_screen
+def import_(screen: Screen, file: Path, as_json: bool) -> None:
+    """Add the facts of a file.
+
+    FILE was written by `tunewise store export`. What is known already is passed over.
+    """
+    _tell_imported(screen, import_from(sound_store(), file), as_json)
+
+
+@store.command(epilog=example("tunewise --home other store info", "tunewise store merge other"))
+@click.argument("other", type=_existing)
+@json_option
+@pass_screen
+def merge(screen: Screen, other: Path, as_json: bool) -> None:
+    """Add what another store knows.
+
+    OTHER is its home directory, or its file.
+    """
+    _tell_imported(screen, merge_stores(sound_store(), other), as_json)
+
+
+@store.command(
+    epilog=example("tunewise store prune --older-than 90", "tunewise store prune --decision gemm --elsewhere --yes")
+)
+@click.option("--decision", help="Facts about this decision.")
+@click.option("--older-than", "days", type=click.FloatRange(min=0), help="Facts measured so many days ago.")
+@click.option("--elsewhere", "is_elsewhere", is_flag=True, help="Facts measured on other hardware or systems.")
+@click.option("--yes", is_flag=True, help="Really remove them.")
+@json_option
+@pass_screen
+def prune(
+    screen: Screen, decision: str | None, days: float | None, is_elsewhere: bool, yes: bool, as_json: bool
+) -> None:
+    """Remove facts, after saying which.
+
+    Those go that match every condition given; without --yes nothing does.
+    """
+    rule = Prune(
+        decision=decision,
+        before=None if days is None else time.time() - days * _DAY_S,
+        where=elsewhere(environment(detect())) if is_elsewhere else None,
+    )
+    gone = sound_store().prune(rule, dry_run=not yes)
+    if as_json:
+        screen.json({"trials": gone.trials, "verdicts": gone.verdicts, "is_done": yes})
+    else:
+        _tell_pruned(screen, gone, yes)
+
+
+def _tell_imported(screen: Screen, imported: Imported, as_json: bool) -> None:
+    if as_json:
+        screen.json(asdict(imported))
+        return
+    screen.show(f"{count(imported.added, 'record')} added, {imported.known} known already")
+    if imported.damaged or imported.refused:
+        screen.say(f"warning: {imported.damaged} damaged and {imported.refused} senseless records were passed over")
+
+
+def _tell_pruned(screen: Screen, gone: Pruned, is_done: bool) -> None:
+    facts = f"{count(gone.trials, 'trial')} and {count(gone.verdicts, 'verdict')}"
+    screen.show(f"{facts} removed" if is_done else f"{facts} would be removed; add --yes to do it")

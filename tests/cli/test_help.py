@@ -1,0 +1,49 @@
+"""Every help text ends with examples, and the examples run."""
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from tunewise.cli.app import app
+
+
+def commands(group: click.Group, *above: str) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        yield (*above, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, *above, name)
+
+
+ALL = [(), *commands(app)]
+
+
+def examples(*verb: str) -> list[str]:
+    told = CliRunner().invoke(app, [*verb, "--help"], prog_name="tunewise").stdout
+    _, found, last = told.rpartition("Example")
+    assert found, f"the help of {' '.join(verb)} has no example"
+    return [line.strip() for line in last.splitlines()[1:] if line.strip()]
+
+
+@pytest.mark.parametrize("verb", ALL, ids=" ".join)
+def test_help_ends_with_examples_that_run(
+    cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = examples(*verb)
+    assert any(line.startswith(" ".join(["tunewise", *verb])) for line in lines)
+    for line in lines:
+        program, *words = shlex.split(line)
+        assert program == "tunewise"
+        result = cli(*words)
+        assert result.exit_code == 0, f"{line}\n{result.output}"
+
+
+@pytest.mark.parametrize("verb", ALL[1:], ids=" ".join)
+def test_every_verb_says_what_it_does_in_a_short_line(verb: tuple[str, ...]) -> None:
+    listed = CliRunner().invoke(app, [*verb[:-1], "--help"], prog_name="tunewise").stdout
+    line = next(line for line in listed.splitlines() if line.strip().startswith(f"{verb[-1]} "))
+    assert not line.endswith("...")

@@ -1,0 +1,36 @@
+"""The examples run as they stand, and can be tuned from the command line as their first lines say."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=True)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs_by_itself(path: Path) -> None:
+    assert run(sys.executable, os.fspath(path)).stdout
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_is_tuned_as_it_says(path: Path) -> None:
+    told = re.search(r"^Tune it: +tunewise (.+)$", path.read_text(), re.MULTILINE)
+    assert told is not None
+    tuned = run(sys.executable, "-m", "tunewise", *shlex.split(told[1]), "--budget", "6")
+    assert path.stem in told[1]
+    assert "gain" in tuned.stdout
+
+
+def test_the_problems_beside_the_examples_suit_gemm() -> None:
+    words = ("tune", "examples/gemm.py:gemm", "--problems", "examples/problems.csv", "--budget", "2")
+    assert run(sys.executable, "-m", "tunewise", *words).stdout.count("blocked_matmul") == 3
