@@ -17,7 +17,7 @@ from statistics import mean
 from tunewise.decision import NO_CHECK, Config, Policy, Timing
 from tunewise.measure import Measurer, Work, measurer_for
 from tunewise.measure.compare import compare
-from tunewise.measure.race import FINALS, HEATS, race
+from tunewise.measure.race import ROUNDS, race
 
 STEPS = 6_000
 PAIRS = 40
@@ -67,15 +67,10 @@ def wrong_winners(measurer: Measurer, trials: int) -> tuple[float, float]:
     ours = theirs = 0
     for trial in range(trials):
         order = [fast, slow] if trial % 2 else [slow, fast]
-        known = {which["steps"]: list(measurer.first(which).samples_s) for which in order}  # type: ignore[union-attr]
-        entrants = [(which, Timing(tuple(known[which["steps"]]))) for which in order]
-        for fresh in race(measurer, entrants, (*HEATS, *FINALS), random.Random(trial)):
-            for which, outcome in fresh:
-                assert isinstance(outcome, Timing)
-                known[int(which["steps"])].extend(outcome.samples_s)  # type: ignore[arg-type]
-        ours += min(known, key=lambda steps: Timing(tuple(known[steps])).time_s) != fast["steps"]
-        means = {which["steps"]: mean(one(measurer, which) for _ in range(7)) for which in order}
-        theirs += min(means, key=lambda steps: means[steps]) != fast["steps"]
+        standing = list(race(measurer, order, ROUNDS, random.Random(trial)))[-1]
+        ours += standing.order[0][0] != fast
+        means = [mean(one(measurer, which) for _ in range(7)) for which in order]
+        theirs += order[means.index(min(means))] != fast
     return ours / trials, theirs / trials
 
 

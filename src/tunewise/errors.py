@@ -65,10 +65,6 @@ class InvalidFile(TunewiseError):
     """A file does not hold what its reader expects."""
 
 
-class NothingMeasured(TunewiseError):
-    """No config of a decision could be measured."""
-
-
 class NotFound(TunewiseError):
     """What was named does not exist."""
 

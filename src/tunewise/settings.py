@@ -45,6 +45,24 @@ class Settings:
         return "use" if decision in self.use else self.mode
 
 
+class _Process:
+    """What this process has read or was told: the one thing here that changes."""
+
+    settings: Settings | None = None
+
+
+def current() -> Settings:
+    """Return the settings in force in this process, read from the environment the first time."""
+    if _Process.settings is None:
+        _Process.settings = load()
+    return _Process.settings
+
+
+def put_in_force(settings: Settings) -> None:
+    """Replace the settings of this process."""
+    _Process.settings = settings
+
+
 def load(environ: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. A process that runs with another user's rights (setuid) ignores them all."""
     env = _trusted(os.environ) if environ is None else environ

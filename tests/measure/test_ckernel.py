@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tunewise
 from tunewise import errors
 from tunewise.measure import compiler, kerneldir
 from tunewise.measure.ckernel import CKernel
@@ -22,12 +23,6 @@ int run(const float *x, float *out, int64_t n) {
 }
 """
 SIGNATURE = "const float *x, float *out, int64_t n"
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("TUNEWISE_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
 
 
 @pytest.fixture
@@ -280,6 +275,7 @@ def _stale_once(kernel, path):
 def test_unwritable_home_builds_in_a_directory_of_the_process(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("TUNEWISE_HOME", str(tmp_path / "file"))
+    tunewise.configure()
     with pytest.warns(errors.MeasureWarning, match="kept for this process only"):
         path = CKernel(SCALE, signature=SIGNATURE).build({"FACTOR": 2})
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700

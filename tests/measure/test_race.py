@@ -1,10 +1,13 @@
 """The race spends samples where they matter and tells the truth about everybody."""
 
 import random
-from math import inf
+from math import exp, inf
+
+import pytest
 
 from tunewise.decision import Config, Failure, Outcome, Timing
-from tunewise.measure.race import ENTRY, Round, race
+from tunewise.measure.race import ROUNDS as PRODUCT
+from tunewise.measure.race import Round, Standing, race
 
 ROUNDS = (Round(1, 1.5), Round(2, 1.25), Round(4, 1.12), Round(8, 1.06), Round(16, 1.03))
 
@@ -38,30 +41,12 @@ class Scripted:
         pass
 
 
-def entrants(times: dict[int, float]) -> list[tuple[Config, Outcome]]:
-    return [({"id": which}, Timing((time,))) for which, time in times.items()]
+def run(measurer: Scripted, rounds: tuple[Round, ...] = ROUNDS) -> list[Standing]:
+    return list(race(measurer, [{"id": which} for which in measurer.times], rounds, random.Random(0)))
 
 
-def run(measurer: Scripted, rounds: tuple[Round, ...] = ROUNDS, **options: float) -> dict[int, list[Outcome]]:
-    seen: dict[int, list[Outcome]] = {which: [] for which in measurer.times}
-    options = {"entry": 2.0, **options}
-    for fresh in race(measurer, entrants(measurer.times), rounds, random.Random(0), **options):
-        for config, outcome in fresh:
-            seen[int(config["id"])].append(outcome)  # type: ignore[arg-type]
-    return seen
-
-
-def test_hopeless_configs_are_not_sampled_again() -> None:
-    measurer = Scripted({0: 1.0, 1: 1.01, 2: 5.0})
-    run(measurer)
-    assert measurer.asked[2] == 0
-
-
-def test_what_was_too_slow_at_first_sight_does_not_start() -> None:
-    measurer = Scripted({0: 1.0, 1: 1.01, 2: ENTRY + 0.01})
-    run(measurer, entry=ENTRY)
-    assert measurer.asked[2] == 0
-    assert measurer.asked[1] > 0
+def ids(standing: Standing) -> list[int]:
+    return [int(config["id"]) for config, _ in standing.order]  # type: ignore[arg-type]
 
 
 def test_close_configs_get_every_round() -> None:
@@ -71,36 +56,91 @@ def test_close_configs_get_every_round() -> None:
 
 
 def test_each_round_drops_what_is_too_slow_for_it() -> None:
-    measurer = Scripted({0: 1.0, 1: 1.04, 2: 1.1, 3: 1.2, 4: 1.4})
+    measurer = Scripted({0: 1.0, 1: 1.0, 2: 1.0, 3: 1.04, 4: 1.1, 5: 1.2, 6: 1.4, 7: 9.0})
     run(measurer)
-    assert [measurer.asked[which] for which in range(5)] == [31, 31, 15, 7, 3]
+    assert [measurer.asked[which] for which in range(8)] == [31, 31, 31, 31, 15, 7, 3, 1]
 
 
-def test_the_race_ends_when_one_is_left() -> None:
-    measurer = Scripted({0: 1.0, 1: 1.9})
+def test_the_first_three_run_all_regular_rounds() -> None:
+    measurer = Scripted({0: 1.0, 1: 1.9, 2: 3.0, 3: 4.0})
     run(measurer)
-    assert measurer.asked == {0: 1, 1: 1}
+    assert measurer.asked == {0: 31, 1: 31, 2: 31, 3: 1}
+
+
+def test_a_single_runner_does_not_run() -> None:
+    measurer = Scripted({0: 1.0})
+    assert run(measurer) == []
+
+
+def test_the_standing_is_best_first_with_the_time_over_the_best() -> None:
+    standing = run(Scripted({0: 1.05, 1: 1.0, 2: 1.1}))[0]
+    assert ids(standing) == [1, 0, 2]
+    assert [ratio for _, ratio in standing.order] == pytest.approx([1.0, 1.05, 1.1])
 
 
 def test_samples_of_rivals_are_interleaved() -> None:
     measurer = Scripted({0: 1.0, 1: 1.0, 2: 1.0})
     run(measurer, rounds=(Round(8, 1.5),))
-    passes = [measurer.order[i : i + 3] for i in range(0, 24, 3)]
-    assert all(sorted(turn) == [0, 1, 2] for turn in passes)
-    assert len({tuple(turn) for turn in passes}) > 1
+    laps = [measurer.order[i : i + 3] for i in range(0, 24, 3)]
+    assert all(sorted(lap) == [0, 1, 2] for lap in laps)
+    assert len({tuple(lap) for lap in laps}) > 1
 
 
 def test_a_runner_that_breaks_is_reported_and_leaves() -> None:
-    measurer = Scripted({0: 1.0, 1: 1.0}, breaks_after={1: 2})
-    seen = run(measurer)
-    assert Failure("crash", "signal SIGSEGV") in seen[1]
+    measurer = Scripted({0: 1.0, 1: 1.0, 2: 1.0}, breaks_after={1: 2})
+    standings = run(measurer)
+    outcomes = [outcome for standing in standings for config, outcome in standing.fresh if config == {"id": 1}]
+    assert Failure("crash", "signal SIGSEGV") in outcomes
     assert measurer.asked[1] == 3
+    assert 1 not in ids(standings[-1])
 
 
-def test_a_rival_outside_the_race_sets_the_pace() -> None:
-    measurer = Scripted({0: 1.0, 1: 1.05})
-    run(measurer, best_s=0.3)
-    assert measurer.asked == {0: 0, 1: 0}
+def test_when_all_break_nobody_is_left() -> None:
+    standings = run(Scripted({0: 1.0, 1: 1.0}, breaks_after={0: 0, 1: 0}))
+    assert [standing.order for standing in standings] == [[]]
+
+
+class Moody(Scripted):
+    """A machine that is twice as slow in every other lap, and noisy besides."""
+
+    def __init__(self, times: dict[int, float], noise: float, seed: int) -> None:
+        super().__init__(times)
+        self._rng, self._noise = random.Random(seed), noise
+
+    def sample(self, config: Config, n: int) -> Outcome:
+        outcome = super().sample(config, n)
+        assert isinstance(outcome, Timing)
+        lap = self.asked[int(config["id"])]  # type: ignore[arg-type]
+        slow = 2.0 if lap % 2 else 1.0
+        return Timing(tuple(s * slow * exp(abs(self._rng.gauss(0, self._noise))) for s in outcome.samples_s))
+
+
+def test_a_machine_that_changes_its_speed_between_laps_does_not_matter() -> None:
+    standing = run(Moody({0: 1.0, 1: 1.02}, 0.0, 0), rounds=(Round(5, 2.0),))[0]
+    assert [ratio for _, ratio in standing.order] == pytest.approx([1.0, 1.02])
+
+
+def test_where_laps_disagree_fewer_are_dropped() -> None:
+    def kept(noise: float) -> int:
+        times = {**dict.fromkeys(range(4), 1.0), **dict.fromkeys(range(4, 8), 1.05)}
+        return sum(len(run(Moody(times, noise, seed), (Round(5, 1.01),))[0].order) for seed in range(10))
+
+    assert kept(1e-9) == 40
+    assert kept(0.1) > 45
+
+
+def test_extra_laps_are_for_an_order_that_is_not_settled() -> None:
+    rounds, times = (Round(8, 2.0), Round(16, 2.0, is_extra=True)), {0: 1.0, 1: 1.0, 2: 1.0}
+    steady, moody = Moody(times, 0.001, 1), Moody(times, 0.2, 1)
+    run(steady, rounds)
+    run(moody, rounds)
+    assert sorted(steady.asked.values()) == [8, 8, 8]
+    assert sorted(moody.asked.values()) == [8, 24, 24]
+
+
+def test_three_percent_are_told_apart_in_heavy_noise() -> None:
+    wrong = sum(ids(run(Moody({0: 1.0, 1: 1.03}, 0.05, seed), PRODUCT)[-1])[0] != 0 for seed in range(200))
+    assert wrong <= 4
 
 
 def test_the_same_seed_gives_the_same_order() -> None:

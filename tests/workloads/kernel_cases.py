@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tunewise.workloads import find
+from tunewise.workloads import gemm as gemm_module
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,13 @@ def gemm_args(shape, generator):
     return generator.standard_normal((m, k), np.float32), generator.standard_normal((k, n), np.float32)
 
 
+def gemm_call(args, out, c, room=np.empty):
+    """Arguments of the C function; `room` makes the panels, exactly as large as the Python side says they must be."""
+    (m, k), n = args[0].shape, out.shape[1]
+    panels = room(gemm_module.panel_floats(m, n, k, c), np.float32)
+    return (*args, out, m, n, k, c["mc"], c["nc"], c["kc"], panels)
+
+
 def conv_args(shape, generator):
     h, w, fh, fw = shape
     return generator.standard_normal((h, w), np.float32), generator.standard_normal((fh, fw), np.float32)
@@ -106,7 +114,7 @@ CASES = {
         ),
         gemm_args,
         np.matmul,
-        lambda args, out, c: (*args, out, *out.shape, args[0].shape[1], c["mc"], c["nc"], c["kc"]),
+        gemm_call,
         2e-6,
     ),
     "conv2d": Case(

@@ -20,7 +20,6 @@ from tunewise.cli.screen import Screen, example, json_option, seconds
 from tunewise.decision import detect
 from tunewise.errors import MissingPart, StoreError
 from tunewise.measure.compiler import find_compiler
-from tunewise.session.context import current_settings
 from tunewise.store.home import file_system, why_remote, why_unsafe
 
 _EXTRAS = {
@@ -72,7 +71,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("python", f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}")
     yield _sqlite()
     store = _store()  # makes the home if it is missing
-    yield _home(current_settings().home)
+    yield _home(settings.current().home)
     yield store
     yield _compiler()
     yield _cores()

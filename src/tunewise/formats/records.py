@@ -19,7 +19,7 @@ _CRC_DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One fact and what it is about: complete in itself. No host, user or path is part of it."""
+    """One fact and what it is about: complete in itself."""
 
     subject: Subject
     fact: Trial | Verdict

@@ -47,7 +47,7 @@ class KernelDir:
 
 def kernel_dir() -> KernelDir:
     """Return `<home>/kernels` if it is ours alone to write, otherwise a directory of this process, with one warning."""
-    return _resolved(settings.load().home / "kernels")
+    return _resolved(settings.current().home / "kernels")
 
 
 @functools.cache

@@ -1,65 +1,101 @@
-"""The race: shuffled, interleaved rounds that spend their samples on the configs that can still win."""
+"""The race: shuffled, interleaved laps that spend their samples on the configs that can still win.
+
+A machine changes its speed from one tenth of a second to the next, sometimes twofold. What was timed in one lap was
+timed at about one speed, so configs are compared lap by lap, and each lap's common speed drops out.
+"""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import exp, inf, log, sqrt
+from statistics import fmean, median
 
 from tunewise.decision import Config, Failure, Outcome, Timing, canonical, merged
 from tunewise.measure.work import Measurer
 
-HOPELESS = 1.6  # a first launch this much slower than the best so far is not repeated
+HOPELESS = 1.5  # a first launch this much slower than the best so far is not repeated
 ENTRY = 1.35  # after a single warm sample, anything within this of the best may still be the best
+SETTLED = 0.01  # a difference known to this costs little, whichever way it falls
+SURE = 2.2  # a difference of so many errors is one
+_PODIUM = 3  # so many run all regular rounds
+_DUEL = 2  # whom extra laps are for: the third is no worse than these by more than the noise, and no better
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Add `samples` to everybody still in, then keep those within `keep` times the best."""
+    """Run so many laps, then keep those within `keep` times the best, and more where the laps disagree.
 
-    samples: int
+    An extra round is a duel of the first two, run only while the order is not settled.
+    """
+
+    laps: int
     keep: float
+    is_extra: bool = False
 
 
 # Early rounds sort out the field; late ones tell the finalists apart. `bench/racing.py` shows what they cost.
-HEATS = (Round(1, 1.15), Round(2, 1.08), Round(4, 1.04))
-FINALS = (Round(8, 1.02),)
+ROUNDS = (
+    *(Round(1, 1.25), Round(2, 1.1), Round(4, 1.05)),
+    *(Round(8, 1.03, is_extra=True), Round(16, 1.02, is_extra=True), Round(32, 1.02, is_extra=True)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """After a round: the new samples (or the failure) of everybody who ran, and who is still in.
+
+    `order` is best first, each with its time over the best one's.
+    """
+
+    fresh: Sequence[tuple[Config, Outcome]]
+    order: Sequence[tuple[Config, float]]
 
 
 def race(
-    measurer: Measurer,
-    entrants: Sequence[tuple[Config, Outcome]],
-    rounds: Sequence[Round],
-    rng: random.Random,
-    *,
-    best_s: float = inf,
-    entry: float = ENTRY,
-) -> Iterator[list[tuple[Config, Outcome]]]:
-    """Race configs that were timed once and yield, after every round, the new samples (or the failure) of each runner.
-
-    `entrants` come with what is known of them; failures do not start. `best_s` is the time of a rival outside the race,
-    which sets the pace too; `entry` keeps out what was this much slower at first sight. The race ends early when one
-    is left.
-    """
-    known: dict[str, Outcome] = {canonical.encode(config): outcome for config, outcome in entrants}
-    running = [config for config, outcome in entrants if isinstance(outcome, Timing)]
-    running = _within(running, known, entry, best_s)
-    for heat in rounds:
-        if len(running) < 2 and best_s == inf:
+    measurer: Measurer, runners: Sequence[Config], rounds: Sequence[Round], rng: random.Random
+) -> Iterator[Standing]:
+    """Race configs and yield the standing after every round; ends early when one is left or the order is settled."""
+    laps: dict[str, list[float]] = {canonical.encode(config): [] for config in runners}
+    gaps = [Gap(config, 0.0, inf) for config in runners]
+    for this in rounds:
+        running = [gap.config for gap in gaps]
+        if len(running) < 2 or (this.is_extra and _is_settled(gaps[1])):
             return
-        fresh = _run(measurer, running, heat.samples, rng)
+        if this.is_extra:
+            running = running[:_DUEL]
+        fresh = _run(measurer, running, this.laps, rng)
         for config, outcome in fresh:
-            key = canonical.encode(config)
-            known[key] = merged([known[key], outcome])
-        yield fresh
-        running = _within(running, known, heat.keep, best_s)
+            if isinstance(outcome, Timing):
+                laps[canonical.encode(config)] += outcome.samples_s
+        unhurt = [config for config, outcome in fresh if isinstance(outcome, Timing)]
+        gaps = _kept(_gaps(unhurt, laps), this)
+        yield Standing(fresh, [(gap.config, exp(gap.behind)) for gap in gaps])
 
 
-def _run(
-    measurer: Measurer, running: Sequence[Config], samples: int, rng: random.Random
-) -> list[tuple[Config, Outcome]]:
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """How far a runner is behind the leader, as a logarithm, and how far off that may be."""
+
+    config: Config
+    behind: float
+    error: float
+
+
+def _kept(gaps: Sequence[Gap], this: Round) -> list[Gap]:
+    """Return who stays in: dropping one of a few on the word of a few laps saves little and may cost the best."""
+    within = [gap for gap in gaps if gap.behind <= log(this.keep) + gap.error]
+    return within if this.is_extra else list(gaps[: max(len(within), _PODIUM)])
+
+
+def _is_settled(second: Gap) -> bool:
+    """Return whether more laps would hardly change who leads, or hardly matter."""
+    return second.error <= SETTLED or second.behind > SURE * second.error
+
+
+def _run(measurer: Measurer, running: Sequence[Config], laps: int, rng: random.Random) -> list[tuple[Config, Outcome]]:
     taken: dict[str, list[Outcome]] = {canonical.encode(config): [] for config in running}
     order = list(running)
-    for _ in range(samples):
+    for _ in range(laps):
         rng.shuffle(order)
         for config in order:
             parts = taken[canonical.encode(config)]
@@ -68,11 +104,22 @@ def _run(
     return [(config, merged(taken[canonical.encode(config)])) for config in running]
 
 
-def _within(running: Sequence[Config], known: Mapping[str, Outcome], factor: float, best_s: float) -> list[Config]:
-    times = {}
-    for config in running:
-        outcome = known[canonical.encode(config)]
-        if isinstance(outcome, Timing):
-            times[canonical.encode(config)] = outcome.time_s
-    best = min([best_s, *times.values()], default=inf)
-    return [c for c in running if times.get(canonical.encode(c), inf) <= factor * best]
+def _gaps(runners: Sequence[Config], laps: Mapping[str, Sequence[float]]) -> list[Gap]:
+    """Return the runners best first. Every comparison is made within laps, where both ran at about one speed."""
+    if not runners:
+        return []
+    logs = [[log(sample) for sample in laps[canonical.encode(config)]] for config in runners]
+    common = [fmean(lap) for lap in zip(*logs, strict=True)]
+    scores = [median(value - shared for value, shared in zip(row, common, strict=True)) for row in logs]
+    leader = logs[scores.index(min(scores))]
+    gaps = [_gap(config, row, leader) for config, row in zip(runners, logs, strict=True)]
+    return sorted(gaps, key=lambda gap: gap.behind)
+
+
+def _gap(config: Config, row: Sequence[float], leader: Sequence[float]) -> Gap:
+    differences = [mine - best for mine, best in zip(row, leader, strict=True)]
+    behind, count = median(differences), len(differences)
+    scatter = median(abs(difference - behind) for difference in differences)
+    # 1.4826 makes a median deviation a standard one; a median is 1.25 times less certain than a mean; and a scatter
+    # known from a few laps is itself uncertain.
+    return Gap(config, behind, 1.25 * 1.4826 * scatter / sqrt(count) * (1 + 3 / count))

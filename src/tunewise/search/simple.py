@@ -62,11 +62,11 @@ class RandomSearch:
 
 
 class LocalSearch:
-    """Random at first, then the neighbours of the best configs so far, with a random one now and then."""
+    """The neighbours of the best configs so far, the default's to begin with, among random ones that grow fewer."""
 
     name = "local"
-    START = 16  # random configs before the first step downhill
-    EXPLORE = 0.25  # share of each batch that stays random
+    START = 16  # configs known before neighbours outnumber random ones
+    EXPLORE = (0.5, 0.25)  # random share of a batch, before and after
     ELITE = 5  # whose neighbours are tried, best first
 
     def __init__(self, space: Space, *, seed: int = 0) -> None:
@@ -80,9 +80,9 @@ class LocalSearch:
     def ask(self, n: int) -> list[Config]:
         """Return neighbours of the best configs, best first, filled up with random ones."""
         asked: list[Config] = []
-        if len(self._times) >= min(self.START, 8):
-            wanted = n - sum(self._rng.random() < self.EXPLORE for _ in range(n)) if n > 1 else 1
-            asked = self._near_the_best(wanted)
+        if self._times:
+            share = self.EXPLORE[len(self._times) > self.START]
+            asked = self._near_the_best(sum(self._rng.random() >= share for _ in range(n)))
             self._random.forbid(asked)
         asked += self._random.ask(n - len(asked))
         self._seen.update(self._space.places(config) for config in asked)

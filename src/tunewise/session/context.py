@@ -13,7 +13,7 @@ from typing import Protocol
 from tunewise import settings
 from tunewise.decision import Rung
 from tunewise.errors import InvalidSetting
-from tunewise.settings import Mode, Settings
+from tunewise.settings import Mode
 from tunewise.store import Store, open_store
 
 
@@ -38,11 +38,10 @@ FRAME: ContextVar[Frame | None] = ContextVar("tunewise_frame", default=None)
 
 
 class _Process:
-    """The one mutable thing: what this process has read from its environment and opened so far."""
+    """The one mutable thing: what this process has opened so far, and who keeps answers."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.settings: Settings | None = None
         self.store: Store | None = None
         self.forgetful: weakref.WeakSet[Forgetful] = weakref.WeakSet()
 
@@ -50,19 +49,11 @@ class _Process:
 _process = _Process()
 
 
-def current_settings() -> Settings:
-    """Return the settings in force, read from the environment the first time."""
-    with _process.lock:
-        if _process.settings is None:
-            _process.settings = settings.load()
-        return _process.settings
-
-
 def current_store() -> Store:
     """Return the store in force, opened the first time; trouble with it costs one warning and no more."""
     with _process.lock:
         if _process.store is None:
-            _process.store = open_store(current_settings())
+            _process.store = open_store(settings.current())
         return _process.store
 
 
@@ -83,7 +74,8 @@ def configure(
     with _process.lock:
         if _process.store is not None:
             _process.store.close()
-        _process.settings, _process.store = fresh, None
+        _process.store = None
+        settings.put_in_force(fresh)
     refresh()
 
 

@@ -1,17 +1,20 @@
 """What users hold in their hands: a decision, and a function that makes it on every call."""
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, overload
 
+from tunewise import settings
 from tunewise.decision import (
     Answer,
     Args,
     Config,
     Declaration,
+    Environment,
     Feature,
     Problem,
     Space,
@@ -20,15 +23,16 @@ from tunewise.decision import (
     environment,
 )
 from tunewise.decision.source import fingerprint
-from tunewise.errors import InvalidDecision, InvalidProblem, MissingPart
+from tunewise.errors import EnvironmentWarning, InvalidDecision, InvalidProblem, MissingPart
 from tunewise.measure import measurer_for
 from tunewise.measure.work import Work
 from tunewise.session import context, registry
-from tunewise.session.ladder import Explanation, Pin, Question, climb
+from tunewise.session.ladder import Explanation, Pin, Question, climb, explain, unlike
 from tunewise.session.misses import Misses
 from tunewise.session.plan import Plan, Task
 from tunewise.session.tune import Tuning, tune
 from tunewise.settings import Mode, parse_mode
+from tunewise.store import Store
 
 CHOICE = "choice"  # the one parameter of a plain list of choices
 _frame: Callable[[], context.Frame | None] = context.FRAME.get
@@ -48,6 +52,9 @@ class _Own:
         self.misses = Misses()
         self.bound: Implementation | None = None
         self.facts: Mapping[str, Any] | None = None
+        self.environment: Environment | None = None
+        self.others: Sequence[Subject] | None = None
+        self.has_warned = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +116,8 @@ class Decision(Declaration):
 
     def explain(self, features: Mapping[str, Any], *, mode: Mode | None = None) -> Explanation:
         """Return the answer with what every rung of the ladder said. Counts as no question: a miss is not recorded."""
-        problem, chosen = self.problem(features), mode or self.mode_in_force()
-        answer, steps = climb(self._question(problem), chosen)
-        return Explanation(self.name, problem, chosen, answer, steps)
+        problem, chosen = self.problem(features), parse_mode(mode or self.mode_in_force())
+        return explain(self._question(problem), chosen)
 
     def tune(self, features: Mapping[str, Any], **plan: Any) -> Tuning:
         """Tune a problem given by its features; the decision's `inputs` make the arguments. Takes what `Plan` takes."""
@@ -137,13 +143,14 @@ class Decision(Declaration):
         self._own.misses.flush()
         self._own.hot.clear()
         self._own.framed.clear()
+        self._own.environment = self._own.others = None
 
     def mode_in_force(self) -> Mode:
         """Return the mode that counts here: the innermost block, the decision's own, the environment's, or `use`."""
         frame = _frame()
         if frame is not None:
             return frame.mode
-        return self.mode or context.current_settings().mode_of(self.name) or "use"
+        return self.mode or settings.current().mode_of(self.name) or "use"
 
     def subject(self, problem: Problem) -> Subject:
         """Return what a measurement of this problem, here and now, is about."""
@@ -151,8 +158,10 @@ class Decision(Declaration):
         if own.facts is None:
             facts = {"version": self.version} if self.version else {}
             own.facts = {**facts, **(own.bound.facts() if own.bound else {})}
-        where = environment(detect(self.device), libraries=self.libraries, variables=self.variables, must=own.facts)
-        return Subject(self.name, problem, tuple(sorted(self.policy.key.items())), where)
+        if own.environment is None:
+            machine = detect(self.device)
+            own.environment = environment(machine, libraries=self.libraries, variables=self.variables, must=own.facts)
+        return Subject(self.name, problem, tuple(sorted(self.policy.key.items())), own.environment)
 
     def bound(self) -> "Implementation":
         """Return the function that does the work; raises MissingPart if none was given."""
@@ -190,22 +199,42 @@ class Decision(Declaration):
         return bound
 
     def _question(self, problem: Problem) -> Question:
-        return Question(self, self.subject(problem), tuple(self._own.pins), context.current_store())
+        store = context.current_store()
+        return Question(self, self.subject(problem), tuple(self._own.pins), store, lambda: self._others(store))
+
+    def _others(self, store: Store) -> Sequence[Subject]:
+        """Return what is known of this decision, read once: every new problem is compared with all of it."""
+        own = self._own
+        if own.others is None:
+            own.others = store.subjects(self.name)
+        return own.others
 
     def _look_up(self, features: Mapping[str, Any], mode: Mode | None) -> Answer:
-        problem, chosen = self.problem(features), mode or self.mode_in_force()
+        problem, chosen = self.problem(features), parse_mode(mode or self.mode_in_force())
         own, key = self._own, (_frame(), problem)
         seen = own.framed.get(key) or own.misses.again(key) if mode is None else None
         if seen is not None:
             return seen
         question = self._question(problem)
-        answer = _frozen(climb(question, chosen)[0])
+        answer = _frozen(climb(question, chosen))
+        self._warn_if_elsewhere(question, answer)
         is_known = answer.rung in ("pin", "memory")
         if mode is None and (is_known or chosen == "off"):
             self._keep_hot(features, answer)
         elif mode is None:
             own.misses.first(key, answer, question.subject, question.store)
         return answer
+
+    def _warn_if_elsewhere(self, question: Question, answer: Answer) -> None:
+        own = self._own
+        if answer.rung != "memory" or own.has_warned:
+            return
+        said = unlike(question)
+        if said:
+            own.has_warned = True
+            warnings.warn(
+                f"{self.name}: the answer was {said}; tune again if that matters", EnvironmentWarning, stacklevel=5
+            )
 
     def _keep_hot(self, features: Mapping[str, Any], answer: Answer) -> None:
         own, frame = self._own, _frame()
@@ -346,7 +375,7 @@ def _plan(decision: Decision, options: Mapping[str, Any]) -> Plan:
     for name in options:
         if name not in known:
             raise InvalidDecision(f"{decision.name}: tune has no option {name!r}; there are {', '.join(sorted(known))}")
-    waits = {"wait_s": context.current_settings().wait_s, **options}
+    waits = {"wait_s": settings.current().wait_s, **options}
     return Plan(**waits)
 
 

@@ -1,11 +1,11 @@
 """The ladder: pins, exact memory, a bounded near match, the default; each rung answers or says why it declines."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
 
 from tunewise.decision import Answer, Config, Declaration, Problem, Rung, Subject, Verdict
-from tunewise.settings import Mode, parse_mode
+from tunewise.settings import Mode
 from tunewise.store import Store
 
 _RUNGS: dict[Mode, tuple[Rung, ...]] = {
@@ -55,22 +55,29 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Everything a rung may look at."""
+    """Everything a rung may look at. `others` lists the subjects of the decision; it is called only when needed."""
 
     declaration: Declaration
     subject: Subject
     pins: Sequence[Pin]
     store: Store
+    others: Callable[[], Sequence[Subject]]
 
 
-def climb(question: Question, mode: Mode) -> tuple[Answer, tuple[Step, ...]]:
+def climb(question: Question, mode: Mode) -> Answer:
+    """Return the first answer on the ladder of a mode."""
+    answers = (_ASK[rung](question) for rung in _RUNGS[mode])
+    return next(answer for answer in answers if answer is not None)
+
+
+def explain(question: Question, mode: Mode) -> Explanation:
     """Return the first answer on the ladder of a mode, and what every rung up to it said."""
     steps: list[Step] = []
-    for rung in _RUNGS[parse_mode(mode)]:
-        found = _ASK[rung](question)
-        steps.append(Step(rung, found.reason if isinstance(found, Answer) else found))
-        if isinstance(found, Answer):
-            return found, tuple(steps)
+    for rung in _RUNGS[mode]:
+        answer = _ASK[rung](question)
+        steps.append(Step(rung, _WHY_NOT[rung](question) if answer is None else answer.reason))
+        if answer is not None:
+            return Explanation(question.subject.decision, question.subject.problem, mode, answer, tuple(steps))
     raise AssertionError("the default always answers")
 
 
@@ -79,58 +86,68 @@ def show(config: Mapping[str, object]) -> str:
     return " ".join(f"{name}={value}" for name, value in config.items())
 
 
-def remembered(question: Question) -> Answer | str:
-    """Return the answer of exact memory, or the reason there is none."""
+def remembered(question: Question) -> Answer | None:
+    """Return the answer of exact memory, or None if there is none."""
     for verdict in reversed(question.store.verdicts(question.subject)):
         if question.declaration.space.why_not(verdict.winner) is None:
-            return _answer_of(verdict, question.declaration)
-    return _why_unknown(question)
+            return _answer_of(verdict, question)
+    return None
 
 
-def _pinned(question: Question) -> Answer | str:
+def _pinned(question: Question) -> Answer | None:
     for pin in reversed(question.pins):
         if pin.applies(question.subject.problem):
             scope = ", ".join(f"{name}={value}" for name, value in pin.when.items()) or "every problem"
             return Answer(pin.config, "pin", "pin", f"pinned for {scope}", 1.0)
-    return "nothing is pinned for this problem"
+    return None
 
 
-def _near(question: Question) -> Answer | str:
-    limit = question.declaration.near
-    if limit <= 1:
-        return "near matches are off"
-    best: tuple[float, Problem, Verdict] | None = None
-    for subject in question.store.subjects(question.subject.decision):
-        distance = _distance(question.subject, subject)
-        if distance <= log(limit) and (best is None or distance < best[0]):
-            won = [v for v in question.store.verdicts(subject) if v.winner in question.declaration.space]
-            best = (distance, subject.problem, won[-1]) if won else best
-    if best is None:
-        return f"no remembered problem is within {limit:g}x of every number"
-    _, problem, verdict = best
-    config = question.declaration.space.config(verdict.winner)
-    return Answer(
-        config, "near", f"run {verdict.run[:8]}", f"tuned for the near problem {problem}", 0.5, verdict.time_s
-    )
+def _near(question: Question) -> Answer | None:
+    limit = log(question.declaration.near)
+    near = ((_distance(question.subject, other), other) for other in question.others())
+    for _, other in sorted((pair for pair in near if pair[0] <= limit), key=lambda pair: pair[0]):
+        for verdict in reversed(question.store.verdicts(other)):
+            if limit > 0 and verdict.ending != "failed" and verdict.winner in question.declaration.space:
+                config = question.declaration.space.config(verdict.winner)
+                reason = f"tuned for the near problem {other.problem}"
+                return Answer(config, "near", f"run {verdict.run[:8]}", reason, 0.5, verdict.time_s)
+    return None
 
 
 def _default(question: Question) -> Answer:
     return Answer(question.declaration.default, "default", "declaration", "the declared default")
 
 
-_ASK = {"pin": _pinned, "memory": remembered, "near": _near, "default": _default}
+_ASK: dict[Rung, Callable[[Question], Answer | None]] = {
+    "pin": _pinned,
+    "memory": remembered,
+    "near": _near,
+    "default": _default,
+}
 
 
-def _answer_of(verdict: Verdict, declaration: Declaration) -> Answer:
-    config = declaration.space.config(verdict.winner)
+def _answer_of(verdict: Verdict, question: Question) -> Answer:
+    config = question.declaration.space.config(verdict.winner)
     reasons = {
         "win": f"beat the default {verdict.gain:.2f}x in {len(verdict.challenger_s)} pairs (p={verdict.p_value:.2g})",
         "tie": "tie: nothing beat the default beyond the noise",
         "failed": f"the last tuning run failed: {verdict.detail}",
     }
     confidence = None if verdict.ending == "failed" else 1 - verdict.p_value if verdict.ending == "win" else 0.99
-    reason = f"{reasons[verdict.ending]}; {verdict.evaluations} configs tried"
+    reason = "; ".join(
+        filter(None, [reasons[verdict.ending], f"{verdict.evaluations} configs tried", unlike(question)])
+    )
     return Answer(config, "memory", f"run {verdict.run[:8]}", reason, confidence, verdict.time_s)
+
+
+def unlike(question: Question) -> str:
+    """Return in words which parts that only warn were different when the answer was measured; empty if none was."""
+    then = question.store.recorded(question.subject)
+    if then is None or then.environment.warn == question.subject.environment.warn:
+        return ""
+    now, before = question.subject.environment.warn, then.environment.warn
+    parts = {name: (now.get(name), before.get(name)) for name in now if now.get(name) != before.get(name)}
+    return f"measured with another {_parts(parts)}" if parts else ""
 
 
 def _why_unknown(question: Question) -> str:
@@ -138,15 +155,27 @@ def _why_unknown(question: Question) -> str:
         return "the remembered winner is no longer in the space"
     trials = question.store.trials(question.subject)
     if trials:
-        return (
-            f"a tuning run is unfinished after {len({show(t.config) for t in trials})} configs; tune again to resume it"
-        )
-    others = [s for s in question.store.subjects(question.subject.decision) if question.store.verdicts(s)]
+        tried = len({show(trial.config) for trial in trials})
+        return f"a tuning run is unfinished after {tried} configs; tune again to resume it"
+    others = [other for other in question.others() if question.store.verdicts(other)]
     if not others:
         return f"nothing is remembered of {question.subject.decision}"
     closest = min(others, key=lambda other: len(question.subject.difference(other)))
     parts = question.subject.difference(closest)
     return f"the closest of {len(others)} remembered differs in {_parts(parts)}"
+
+
+def _why_not_near(question: Question) -> str:
+    limit = question.declaration.near
+    return f"no remembered problem is within {limit:g}x of every number" if limit > 1 else "near matches are off"
+
+
+_WHY_NOT: dict[Rung, Callable[[Question], str]] = {
+    "pin": lambda question: "nothing is pinned for this problem",
+    "memory": _why_unknown,
+    "near": _why_not_near,
+    "default": lambda question: "",
+}
 
 
 def _parts(parts: Mapping[str, tuple[object, object]]) -> str:

@@ -14,16 +14,16 @@ from tunewise import search
 from tunewise.decision import Config, Failure, Outcome, Places, Timing, Trial, Verdict, merged
 from tunewise.errors import TunewiseError
 from tunewise.measure.compare import Comparison, compare
-from tunewise.measure.race import ENTRY, FINALS, HEATS, HOPELESS, Round, race
+from tunewise.measure.race import ENTRY, HOPELESS, ROUNDS, Round, race
 from tunewise.measure.work import Measurer
 from tunewise.session import events, seeds
 from tunewise.session.plan import Plan, Task
 from tunewise.store import Store
 
 BATCH = 16
-_FINALISTS = 8
 _TIE = 1.005  # finalists this close are equal: the one earlier in the space's order goes on
 _COLLECT_SAMPLES = 5
+_DOUBT = 1.45  # nine times in ten a machine is not slower than this by chance
 
 
 class Run:
@@ -37,6 +37,7 @@ class Run:
         self._configs: dict[Places, Config] = {}
         self._sources: dict[Places, str] = {}
         self._pace = 1.0  # how much slower the machine is at the moment than when the best was timed
+        self._verified: set[Places] = set()
         self._paces: dict[Places, float] = {}
         self.measured = 0
         past = [t for t in store.trials(task.subject) if t.config in self._space]
@@ -50,7 +51,8 @@ class Run:
         """Search until the budget is spent, then let the best meet the default; return the stored verdict."""
         self._plan.listener(events.Started(self._task.subject, self._plan.budget, len(self.known)))
         self._evaluate([self._default], "default")
-        if isinstance(self.known[self._space.places(self._default)], Timing):
+        if self._is_timed(self._default):
+            self._verified.add(self._space.places(self._default))
             self._is_right(self._default, 1)
         default = self.known[self._space.places(self._default)]
         if isinstance(default, Failure) and self._task.work.check.reference is None:
@@ -85,25 +87,22 @@ class Run:
         fresh = [config for config in batch if not self._is_known(config)]
         if self._plan.measure_all and self.measured == 1:  # the default was alone when it was measured
             fresh = [self._default, *fresh]
-        self._set_pace()
         self._evaluate([c for c in fresh if c in kept], "seed")
         self._evaluate([c for c in fresh if c not in kept], strategy)
         if self._plan.measure_all:
-            samples = (self._task.work.policy.steps or _COLLECT_SAMPLES) - 1
-            self._race(self._with_known(fresh), (Round(samples, inf),), entry=inf)
+            laps = (self._task.work.policy.steps or _COLLECT_SAMPLES) - 1
+            self._race([config for config in fresh if self._is_timed(config)], (Round(laps, inf),))
 
-    def _set_pace(self) -> None:
-        """Time the best config again: if the machine is slower now than it was then, newcomers are judged by that."""
-        ranked = self._ranked()
-        if not ranked or self._plan.measure_all:
+    def _doubt(self, config: Config) -> None:
+        """If a config was a little too slow, time the best one again: the machine may be what is slower now."""
+        places, best_s = self._space.places(config), self._best_s()
+        if self._plan.measure_all or not ENTRY * best_s < self._time(places) <= _DOUBT * ENTRY * best_s:
             return
-        config, before_s = self._configs[ranked[0]], self._time(ranked[0])
-        outcome = self._measurer.sample(config, 1)
-        self._remember([Trial(config, outcome, "race", self._id, time.time())])
-        self._pace = max(1.0, outcome.time_s / before_s) if isinstance(outcome, Timing) else 1.0
-
-    def _with_known(self, configs: Sequence[Config]) -> list[tuple[Config, Outcome]]:
-        return [(config, self.known[self._space.places(config)]) for config in configs if self._is_known(config)]
+        best = self._ranked()[0]
+        outcome = self._measurer.sample(self._configs[best], 1)
+        self._remember([Trial(self._configs[best], outcome, "race", self._id, time.time())])
+        if isinstance(outcome, Timing):
+            self._paces[places] = max(1.0, outcome.time_s / best_s)
 
     def _evaluate(self, configs: Sequence[Config], source: str) -> None:
         """Measure each config for the first time and remember it at once: a killed run never measures it again."""
@@ -112,10 +111,10 @@ class Run:
         for config, broken in zip(fresh, built, strict=True):
             if time.monotonic() > self._deadline and self.known:
                 return
-            hopeless_s = inf if self._plan.measure_all else HOPELESS * self._best_s() * self._pace
+            hopeless_s = inf if self._plan.measure_all else HOPELESS * self._best_s()
             outcome = broken or self._measurer.first(config, hopeless_s)
             self._remember([Trial(config, outcome, source, self._id, time.time())])
-            self._paces[self._space.places(config)] = self._pace
+            self._doubt(config)
             self.measured += 1
             self._spent += 1
             self._tell_evaluated(config, outcome, source)
@@ -151,44 +150,51 @@ class Run:
             self._remember([Trial(config, wrong, "check", self._id, time.time())])
         return wrong is None
 
-    def _race(self, entrants: Sequence[tuple[Config, Outcome]], rounds: Sequence[Round], entry: float = ENTRY) -> None:
-        rng = random.Random(f"{self._plan.seed}/{len(self.known)}/{len(rounds)}")
-        for fresh in race(self._measurer, entrants, rounds, rng, entry=entry):
+    def _race(self, runners: Sequence[Config], rounds: Sequence[Round]) -> list[tuple[Config, float]]:
+        """Race configs, remember every round, and return who is left, best first, with the time over the best one's."""
+        order = [(config, 1.0) for config in runners]
+        rng = random.Random(f"{self._plan.seed}/{len(self.known)}")
+        for standing in race(self._measurer, runners, rounds, rng):
             at = time.time()
-            self._remember([Trial(config, outcome, "race", self._id, at) for config, outcome in fresh])
+            self._remember([Trial(config, outcome, "race", self._id, at) for config, outcome in standing.fresh])
+            order = list(standing.order)
+        return order
 
     def _final(self) -> Verdict:
-        """Let everybody who may be the best race, then the first that proves right meet the default in pairs."""
-        self._race(self._with_known(self._within(ENTRY)), HEATS)
-        for config in self._within(HEATS[-1].keep)[:_FINALISTS]:
-            self._is_right(config, 1)
-        self._race(self._with_known(self._within(HEATS[-1].keep)[:_FINALISTS]), FINALS)
-        while (challenger := self._challenger()) is not None:
-            verdict = self._meet(challenger)
+        """Let everybody who may be the best race, until the winner proves right and has met the default in pairs."""
+        while runners := self._runners():
+            challenger = self._challenger(self._race(runners, ROUNDS))
+            verdict = self._meet(challenger) if challenger is not None else None
             if verdict is not None:
                 return verdict
         return Verdict("failed", self._default, self._default, detail=self._all_failed())
+
+    def _runners(self) -> list[Config]:
+        """Return the configs that may be the best, best first, each found right on all inputs."""
+        while unsure := [c for c in self._within(ENTRY) if self._space.places(c) not in self._verified]:
+            for config in unsure:
+                self._verified.add(self._space.places(config))
+                self._is_right(config, 1)
+        return self._within(ENTRY)
 
     def _within(self, factor: float) -> list[Config]:
         """Return the configs within a factor of the best, best first, at the pace the machine had when they ran."""
         limit_s = factor * self._best_s()
         return [self._configs[p] for p in self._ranked() if self._time(p) <= limit_s * self._paces.get(p, 1.0)]
 
-    def _challenger(self) -> Config | None:
-        """Return the fastest config; among those within the noise of it, the first in the space's order."""
-        ranked = self._ranked()
-        if not ranked:
-            return None
-        equal = [places for places in ranked[:_FINALISTS] if self._time(places) <= _TIE * self._time(ranked[0])]
-        default = self._space.places(self._default)
-        return self._configs[default if default in equal else min(equal)]
+    def _challenger(self, order: Sequence[tuple[Config, float]]) -> Config | None:
+        """Return the winner of a race; of equals, the default or else the first in the space's order."""
+        equal = [config for config, ratio in order if ratio <= _TIE and self._is_timed(config)]
+        if self._default in equal:
+            return self._default
+        return min(equal, key=self._space.places, default=None)
 
     def _meet(self, challenger: Config) -> Verdict | None:
         """Return how the challenger did against the default, or None if it turned out wrong or broke."""
         default = self.known[self._space.places(self._default)]
         if challenger == self._default:
             samples = default.samples_s if isinstance(default, Timing) else ()
-            return Verdict("tie", self._default, challenger, samples, samples, detail="the default is the fastest")
+            return Verdict("tie", self._default, challenger, samples, detail="the default is the fastest")
         self._plan.listener(events.Final(challenger, self._default))
         if not self._is_right(challenger, self._task.work.check.repeats):
             return None
@@ -243,6 +249,9 @@ class Run:
         before = self.known.get(places)
         self.known[places] = trial.outcome if before is None else merged([before, trial.outcome])
 
+    def _is_timed(self, config: Config) -> bool:
+        return isinstance(self.known.get(self._space.places(config)), Timing)
+
     def _is_known(self, config: Config) -> bool:
         return self._space.places(config) in self.known
 
@@ -273,4 +282,6 @@ class _Broke(Exception):
 
 
 def _default_fails(failure: Failure) -> str:
-    return f"the default itself fails ({failure.kind}: {failure.detail.strip()[:200]})"
+    hint = "; if it needs threads that a fork leaves behind, use Policy(isolation='none')"
+    said = f"the default itself fails ({failure.kind}: {failure.detail.strip()[:300]})"
+    return said + (hint if failure.kind == "timeout" else "")

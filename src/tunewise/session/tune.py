@@ -30,7 +30,7 @@ class Tuning:
 
 def tune(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], Measurer]) -> Tuning:
     """Answer from memory if the problem is known; otherwise tune it, once, however many processes ask at once."""
-    question = Question(task.declaration, task.subject, task.pins, store)
+    question = Question(task.declaration, task.subject, task.pins, store, lambda: store.subjects(task.subject.decision))
     known = _settled(question, plan)
     if known is not None:
         return Tuning(known)
@@ -51,7 +51,7 @@ def tune(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], M
 def _settled(question: Question, plan: Plan) -> Answer | None:
     """Return the remembered answer, or None if something is to be measured all the same."""
     known = remembered(question)
-    if not isinstance(known, Answer) or plan.again or (plan.measure_all and not _has_all(question, plan.budget)):
+    if known is None or plan.again or (plan.measure_all and not _has_all(question, plan.budget)):
         return None
     return known
 
@@ -75,7 +75,7 @@ def _run(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], M
     if verdict.ending == "failed":
         warnings.warn(f"{task.declaration.name}: {verdict.detail}", MeasureWarning, stacklevel=4)
     answer = remembered(question)
-    if not isinstance(answer, Answer):  # the store cannot keep it; the result stands all the same
+    if answer is None:  # the store cannot keep it; the result stands all the same
         answer = Answer(verdict.winner, "memory", f"run {verdict.run[:8]}", "just tuned", None, verdict.time_s)
     failures = Counter(str(o.kind) for o in run.known.values() if isinstance(o, Failure))
     return Tuning(answer, verdict, len(run.known), run.measured, dict(failures), time.monotonic() - start)

@@ -1,10 +1,12 @@
 """Facts on the move: from one store to another, and to and from files."""
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from tunewise.decision import Failure, Trial, Verdict
 from tunewise.errors import InvalidFile, NotFound
 from tunewise.formats import records
 from tunewise.formats.records import Record, Tally
@@ -12,6 +14,9 @@ from tunewise.store.base import Store
 from tunewise.store.sqlite import SqliteStore
 
 _BATCH = 2_000
+_PLAIN = re.compile(
+    r"signal SIG[A-Z0-9]+|exit code \d+|no answer within [\d.]+ s|[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +32,25 @@ class Imported:
 def export_to(store: Store, path: Path, decision: str | None = None) -> int:
     """Write every trial and verdict to a file, one checked line each, and return how many.
 
-    The file appears whole or not at all. It names no host, user or path; problems, configs and environments are in it.
+    The file appears whole or not at all. It names no host, user or path: of what failed it tells the kind, and of the
+    details only a signal, an exit code or the name of an exception. Problems, configs and environments are in it.
     """
-    return records.write(path, store.records(decision))
+    return records.write(path, map(shareable, store.records(decision)))
+
+
+def shareable(record: Record) -> Record:
+    """Return a record without the words of compilers, exceptions and outputs, which may hold anything."""
+    fact = record.fact
+    if isinstance(fact, Trial) and isinstance(fact.outcome, Failure):
+        fact = replace(fact, outcome=Failure(fact.outcome.kind, _plain(fact.outcome.detail)))
+    elif isinstance(fact, Verdict) and fact.ending == "failed":
+        fact = replace(fact, detail="")
+    return Record(record.subject, fact)
+
+
+def _plain(detail: str) -> str:
+    found = _PLAIN.match(detail)
+    return found.group() if found else ""
 
 
 def import_from(store: Store, path: Path) -> Imported:

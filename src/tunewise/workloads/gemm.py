@@ -1,5 +1,6 @@
 """Matrix product in C: register tile, cache blocks, packing, unrolling and loop order as one decision."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 KERNEL = CKernel(
     Path(__file__).parent / "kernels" / "gemm.c",
     signature="const float *a, const float *b, float *c, int64_t m, int64_t n, int64_t k, "
-    "int64_t mc, int64_t nc, int64_t kc",
+    "int64_t mc, int64_t nc, int64_t kc, float *panels",
 )
 _COMPILED = ("mr", "nv", "vector", "unroll", "order", "pack_a", "pack_b")  # the blocks are given at run time
 
@@ -121,8 +122,39 @@ def matmul(a: Array, b: Array, **config: Any) -> Array:
     if k == 0:
         return np.zeros((m, n), np.float32)
     c: Array = np.empty((m, n), np.float32)
-    KERNEL.load(defines(config, *_COMPILED))(a, b, c, m, n, k, config["mc"], config["nc"], config["kc"])
+    blocks = (config["mc"], config["nc"], config["kc"])
+    KERNEL.load(defines(config, *_COMPILED))(a, b, c, m, n, k, *blocks, _room(panel_floats(m, n, k, config)))
     return c
+
+
+def panel_floats(m: int, n: int, k: int, config: dict[str, Any]) -> int:
+    """Return how many floats of packed panels a call needs, as `run` in gemm.c lays them out."""
+    rows, columns = config["mr"], config["nv"] * config["vector"]
+    depth: int = min(config["kc"], k)
+    packed_a: int = _up(min(config["mc"], m), rows) if config["pack_a"] else rows
+    packed_b: int = _up(min(config["nc"], n), columns) if config["pack_b"] else columns
+    return _up(packed_a * depth, 16) + packed_b * depth
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step) * step
+
+
+class _Rooms(threading.local):
+    """Each thread's room for panels, aligned to a cache line; it only grows."""
+
+    panels: Array = np.empty(0, np.float32)
+
+
+_rooms = _Rooms()
+
+
+def _room(floats: int) -> Array:
+    if _rooms.panels.size < floats:
+        raw = np.empty(floats + 16, np.float32)
+        start = -raw.ctypes.data % 64 // 4
+        _rooms.panels = raw[start : start + floats]
+    return _rooms.panels
 
 
 DECISIONS = {"gemm": GEMM}

@@ -12,7 +12,6 @@
  * and filled up with zeros, so every tile is a full one and no read leaves the matrices.
  */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DOWN 1
@@ -29,21 +28,6 @@
 #define UNROLLED _Pragma("GCC unroll 32")
 
 typedef float vector __attribute__((vector_size(VECTOR * 4), aligned(4), may_alias));
-
-/* A buffer for packed panels; it only grows. */
-typedef struct {
-    float *data;
-    size_t size;
-} buffer;
-
-static float *reserve(buffer *b, size_t size) {
-    if (b->size < size) {
-        free(b->data);
-        b->data = aligned_alloc(64, ROUND_UP(size * sizeof(float), 64));
-        b->size = b->data ? size : 0;
-    }
-    return b->data;
-}
 
 #define A_STEP (PACK_A ? MR : 1) /* from one product to the next in a panel of A */
 
@@ -159,16 +143,16 @@ static void run_block(const block *x) {
 #endif
 }
 
-static __attribute__((noinline)) int multiply(const float *a, const float *b, float *c, int64_t m, int64_t n, int64_t k,
-                                              int64_t mc, int64_t nc, int64_t kc, buffer *panels) {
+/* `panels` is the caller's room for packed panels: those of A, rounded up to 16 floats, then those of B. It is the same
+ * from config to config, so that no config pays for touching new memory. */
+int run(const float *a, const float *b, float *c, int64_t m, int64_t n, int64_t k, int64_t mc, int64_t nc, int64_t kc,
+        float *panels) {
     /* Blocks of whole tiles: only the last one of a row or column can be ragged. */
     mc = ROUND_UP(MIN(mc, m), MR);
     nc = ROUND_UP(MIN(nc, n), NR);
     kc = MIN(kc, k);
-    block x = {.lda = k, .ldb = n, .ldc = n};
-    x.packed_a = reserve(&panels[0], (PACK_A ? mc : MR) * kc);
-    x.packed_b = reserve(&panels[1], (PACK_B ? nc : NR) * kc);
-    if (!x.packed_a || !x.packed_b) return 1;
+    block x = {.lda = k, .ldb = n, .ldc = n, .packed_a = panels};
+    x.packed_b = panels + ROUND_UP((PACK_A ? mc : MR) * kc, 16);
     for (int64_t j = 0; j < n; j += nc)
         for (int64_t p = 0; p < k; p += kc) {
             x.nc = MIN(nc, n - j);
@@ -185,22 +169,4 @@ static __attribute__((noinline)) int multiply(const float *a, const float *b, fl
             }
         }
     return 0;
-}
-
-/* Returns 0, or 1 if there is no memory for the panels. They are kept from call to call; a call that finds them in use
- * by another thread makes its own. */
-int run(const float *a, const float *b, float *c, int64_t m, int64_t n, int64_t k, int64_t mc, int64_t nc,
-        int64_t kc) {
-    static buffer kept[2];
-    static char in_use;
-    if (!__atomic_test_and_set(&in_use, __ATOMIC_ACQUIRE)) {
-        int status = multiply(a, b, c, m, n, k, mc, nc, kc, kept);
-        __atomic_clear(&in_use, __ATOMIC_RELEASE);
-        return status;
-    }
-    buffer own[2] = {{0}};
-    int status = multiply(a, b, c, m, n, k, mc, nc, kc, own);
-    free(own[0].data);
-    free(own[1].data);
-    return status;
 }
