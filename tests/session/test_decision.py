@@ -1,6 +1,7 @@
 """The user's API: declaring, calling, modes, pins, misses and explanations."""
 
 import gc
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 
 import tunewise as tw
+from tunewise.decision import hardware
 from tunewise.errors import (
     DuplicateDecision,
+    EnvironmentWarning,
     InvalidConfig,
     InvalidDecision,
     InvalidProblem,
@@ -320,3 +323,55 @@ def test_a_mode_that_does_not_exist_is_refused_wherever_it_is_given() -> None:
     for ask in (decision.decide, decision.explain):
         with pytest.raises(InvalidSetting, match="mode 'turbo'"):
             ask({"n": 1}, mode="turbo")  # type: ignore[operator]
+
+
+def test_a_result_that_differs_from_call_to_call_cannot_be_checked_and_says_so() -> None:
+    drawn = iter(range(10_000))
+
+    def draw(n: int, *, steps: int) -> float:
+        return next(drawn) + 0.5
+
+    decision = tw.Decision(
+        "drawn", space=tw.Space({"steps": [1, 4]}), default={"steps": 4}, features=lambda n: {"n": n}
+    )
+    with pytest.warns(tw.TunewiseWarning, match=r"differs from call to call.*check=NO_CHECK"):
+        answer = decision.implementation(draw).tune(8).answer
+    assert answer.config == {"steps": 4}
+
+
+def test_an_answer_measured_under_another_kernel_release_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Loop()
+    it.loop.tune(8)
+    monkeypatch.setattr(hardware.platform, "release", lambda: "99.9-next")
+    it.decision.forget()
+    with pytest.warns(
+        EnvironmentWarning, match=r"loop: the answer was measured with another os.release \(now '99.9-next'"
+    ):
+        assert it.rung == "memory"
+    it.decision.forget()
+    assert it.rung == "memory"
+    assert "measured with another os.release" in str(it.loop.explain(8))
+
+
+def test_one_decision_serves_many_threads() -> None:
+    it = Loop()
+    it.loop.tune(8)
+    answers: list[tw.Answer] = []
+    threads = [threading.Thread(target=lambda: answers.append(it.decision.decide({"n": 8}))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {answer.rung for answer in answers} == {"memory"}
+    assert len(answers) == 16
+
+
+def test_two_threads_tune_a_problem_once() -> None:
+    it = Loop()
+    results: list[tw.Tuning] = []
+    threads = [threading.Thread(target=lambda: results.append(it.loop.tune(8))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(result.measured for result in results) == [0, 2]

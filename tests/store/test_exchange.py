@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tunewise.decision import Environment, Part, Problem, Subject
+from tunewise.decision import Environment, Failure, Part, Problem, Subject, Trial, Verdict
 from tunewise.errors import InvalidFile, NotFound, StoreError
 from tunewise.settings import Settings
 from tunewise.store import (
@@ -41,6 +41,18 @@ def test_export_then_import_twice_adds_once(store, tmp_path):
     assert import_from(other, tmp_path / "x.jsonl") == Imported(added=0, known=3)
     assert other.trials(subject("a", 1)) == store.trials(subject("a", 1))
     assert other.verdicts(subject("b", 2)) == [won()]
+
+
+def test_an_export_tells_what_failed_and_no_secret(store, tmp_path):
+    details = ["OSError: /home/alice/key is missing", 'signal SIGSEGV\n  File "/home/alice/k.py"', "token hunter2"]
+    failures = [Failure("crash", detail) for detail in details]
+    store.add(subject("a", 1), [Trial({"tile": 8}, failure) for failure in failures])
+    store.conclude(subject("a", 1), Verdict("failed", {"tile": 8}, {"tile": 8}, detail="no /home/alice/x"))
+    export_to(store, tmp_path / "x.jsonl")
+    assert not any(word in (tmp_path / "x.jsonl").read_text() for word in ("alice", "hunter2", "/home"))
+    other = SqliteStore(tmp_path / "other")
+    import_from(other, tmp_path / "x.jsonl")
+    assert [t.outcome.detail for t in other.trials(subject("a", 1))] == ["OSError", "signal SIGSEGV", ""]
 
 
 def test_one_decision_can_be_exported_alone(store, tmp_path):

@@ -36,9 +36,9 @@ class Run:
         self.known: dict[Places, Outcome] = {}
         self._configs: dict[Places, Config] = {}
         self._sources: dict[Places, str] = {}
-        self._pace = 1.0  # how much slower the machine is at the moment than when the best was timed
+        self._times: dict[Places, float] = {}  # of those that ran: what everything is judged by
+        self._paces: dict[Places, float] = {}  # how much slower the machine was when a config was timed, where in doubt
         self._verified: set[Places] = set()
-        self._paces: dict[Places, float] = {}
         self.measured = 0
         past = [t for t in store.trials(task.subject) if t.config in self._space]
         self._id = self._resumed(past) or uuid.uuid4().hex
@@ -96,7 +96,7 @@ class Run:
     def _doubt(self, config: Config) -> None:
         """If a config was a little too slow, time the best one again: the machine may be what is slower now."""
         places, best_s = self._space.places(config), self._best_s()
-        if self._plan.measure_all or not ENTRY * best_s < self._time(places) <= _DOUBT * ENTRY * best_s:
+        if self._plan.measure_all or not ENTRY * best_s < self._times.get(places, inf) <= _DOUBT * ENTRY * best_s:
             return
         best = self._ranked()[0]
         outcome = self._measurer.sample(self._configs[best], 1)
@@ -120,8 +120,7 @@ class Run:
             self._tell_evaluated(config, outcome, source)
 
     def _tell_evaluated(self, config: Config, outcome: Outcome, source: str) -> None:
-        default = self.known.get(self._space.places(self._default))
-        default_s = default.time_s if isinstance(default, Timing) else inf
+        default_s = self._times.get(self._space.places(self._default), inf)
         self._plan.listener(
             events.Evaluated(config, outcome, source, self._spent, self._plan.budget, self._best_s(), default_s)
         )
@@ -180,7 +179,7 @@ class Run:
     def _within(self, factor: float) -> list[Config]:
         """Return the configs within a factor of the best, best first, at the pace the machine had when they ran."""
         limit_s = factor * self._best_s()
-        return [self._configs[p] for p in self._ranked() if self._time(p) <= limit_s * self._paces.get(p, 1.0)]
+        return [self._configs[p] for p in self._ranked() if self._times[p] <= limit_s * self._paces.get(p, 1.0)]
 
     def _challenger(self, order: Sequence[tuple[Config, float]]) -> Config | None:
         """Return the winner of a race; of equals, the default or else the first in the space's order."""
@@ -247,24 +246,22 @@ class Run:
         self._configs.setdefault(places, self._space.config(trial.config))
         self._sources.setdefault(places, trial.source)
         before = self.known.get(places)
-        self.known[places] = trial.outcome if before is None else merged([before, trial.outcome])
+        outcome = self.known[places] = trial.outcome if before is None else merged([before, trial.outcome])
+        self._times.pop(places, None)
+        if isinstance(outcome, Timing):
+            self._times[places] = outcome.time_s
 
     def _is_timed(self, config: Config) -> bool:
-        return isinstance(self.known.get(self._space.places(config)), Timing)
+        return self._space.places(config) in self._times
 
     def _is_known(self, config: Config) -> bool:
         return self._space.places(config) in self.known
 
-    def _time(self, places: Places) -> float:
-        outcome = self.known[places]
-        return outcome.time_s if isinstance(outcome, Timing) else inf
-
     def _ranked(self) -> list[Places]:
-        timed = [places for places, outcome in self.known.items() if isinstance(outcome, Timing)]
-        return sorted(timed, key=lambda places: (self._time(places), places))
+        return sorted(self._times, key=lambda places: (self._times[places], places))
 
     def _best_s(self) -> float:
-        return min((o.time_s for o in self.known.values() if isinstance(o, Timing)), default=inf)
+        return min(self._times.values(), default=inf)
 
     def _all_failed(self) -> str:
         kinds = Counter(o.kind for o in self.known.values() if isinstance(o, Failure))
