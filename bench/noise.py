@@ -68,7 +68,7 @@ def wrong_winners(measurer: Measurer, trials: int) -> tuple[float, float]:
     for trial in range(trials):
         order = [fast, slow] if trial % 2 else [slow, fast]
         standing = list(race(measurer, order, ROUNDS, random.Random(trial)))[-1]
-        ours += standing.order[0][0] != fast
+        ours += standing.order[0].config != fast
         means = [mean(one(measurer, which) for _ in range(7)) for which in order]
         theirs += order[means.index(min(means))] != fast
     return ours / trials, theirs / trials

@@ -111,6 +111,35 @@ def test_a_home_that_is_a_file(spawned: Spawned, file: Path) -> None:
     assert file.read_text() == DECLARED
 
 
+def test_a_home_that_cannot_be_made_comes_with_the_way_out(spawned: Spawned, file: Path) -> None:
+    one_sentence(spawned("misses", TUNEWISE_HOME=str(file)), "set TUNEWISE_HOME to another")
+
+
+def test_an_empty_home_is_refused_before_anything_is_made(spawned: Spawned, tmp_path: Path) -> None:
+    result = spawned("--home", "", "misses")
+    assert result.returncode == 2
+    assert "--home" in result.stderr
+
+
+def test_a_layer_that_is_not_there_is_named_with_its_variable(spawned: Spawned, tmp_path: Path) -> None:
+    missing = tmp_path / "nowhere"
+    one_sentence(spawned("misses", TUNEWISE_LAYERS=str(missing)), str(missing), "correct TUNEWISE_LAYERS")
+
+
+def test_a_misspelled_decision_does_not_empty_an_older_export(spawned: Spawned, file: Path, tmp_path: Path) -> None:
+    export = tmp_path / "facts.jsonl"
+    spawned("tune", f"{file}:tiles", "--problem", "n=1", "--budget", "1")
+    assert spawned("store", "export", export).returncode == 0
+    before = export.read_bytes()
+    one_sentence(spawned("store", "export", export, "--decision", "tilse"), "'tilse'", "did you mean 'tiles'?")
+    assert export.read_bytes() == before != b""
+
+
+def test_an_export_to_a_place_that_does_not_exist(spawned: Spawned, tmp_path: Path) -> None:
+    place = tmp_path / "nowhere" / "facts.jsonl"
+    one_sentence(spawned("store", "export", place), f"{place} cannot be written: No such file or directory")
+
+
 def test_a_home_that_others_may_write(spawned: Spawned, file: Path, home: Path) -> None:
     home.mkdir()
     home.chmod(0o777)
@@ -153,7 +182,13 @@ def test_any_other_exception_is_one_line_with_the_way_to_its_traceback(spawned: 
     assert "Traceback" in told.stderr
 
 
-@pytest.mark.parametrize("words", [("tune", "--budget", "0"), ("tune", "--problem", "m"), ("nonsense",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("tune", "--budget", "0"), ("tune", "--problem", "m"), ("nonsense",)),
+        *(("tune", "--seconds", "nan"), ("tune", "--wait", "nan"), ("store", "prune", "--older-than", "nan", "--yes")),
+    ],
+)
 def test_usage_errors_exit_with_two(spawned: Spawned, words: tuple[str, ...]) -> None:
     result = spawned(*words)
     assert result.returncode == 2

@@ -22,6 +22,15 @@ def test_the_second_demo_measures_nothing(cli: Callable[..., Result], asked: Cal
     assert "-> memory" in again.stdout
 
 
+def test_the_next_steps_keep_the_home_and_fit_what_is_remembered(cli: Callable[..., Result], tmp_path: Path) -> None:
+    home = tmp_path / "my home"
+    kept = cli("--home", home, "demo", "--budget", 1).stdout
+    assert f"tunewise --home '{home}' best gemm " in kept
+    forgotten = cli("demo", "--budget", 1, "--fresh").stdout
+    assert " best gemm" not in forgotten
+    assert "tunewise demo " in forgotten
+
+
 def test_without_a_compiler_library_choices_are_tuned(
     cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:

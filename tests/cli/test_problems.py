@@ -64,7 +64,7 @@ def test_files_hold_many_problems(tmp_path: Path, name: str, text: str) -> None:
         ("m,n\n1,2\n3\n", ":3 has 1 cells and the header 2"),
         ("[1, 2]", "problem 1: features must be a dict"),
         ('[{"m": [1]}]', r"problem 1: feature m=\[1\]"),
-        ('{"m": 1}\n{"m": }', "nor JSON lines"),
+        ('{"m": 1}\n{"m": }', ":2 is not a JSON object"),
         ("[" * 100_000, "is not a JSON list"),
     ],
 )

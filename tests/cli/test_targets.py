@@ -56,7 +56,9 @@ def test_one_file_is_loaded_once_for_all_its_targets(tmp_path: Path) -> None:
     [
         ("nowhere/at_all.py:x", "there is no file 'nowhere/at_all.py'"),
         ("no.such.module:x", "there is no module 'no.such.module'"),
-        ("gem", "did you mean 'gemm'"),
+        ("..:x", r"there is no module '\.\.'"),
+        (":", "there is no module ''"),
+        ("gem", r"did you mean 'gemm'\? A decision of your own"),
     ],
 )
 def test_what_does_not_exist_is_named(target: str, expected: str) -> None:
@@ -107,3 +109,19 @@ def test_two_decisions_of_one_name_are_refused(tmp_path: Path) -> None:
     path = module(tmp_path, f"a = {DECISION.format('twice')}", f"b = {DECISION.format('twice')}")
     with pytest.raises(DuplicateDecision, match=r"declared.py:3: two decisions are named 'twice'"):
         find([f"{path}:a"])
+
+
+def test_a_typo_in_the_file_is_guessed_and_a_directory_is_told(tmp_path: Path) -> None:
+    (tmp_path / "tiles.py").write_text("")
+    with pytest.raises(NotFound, match=r"there is no file .*; did you mean '.*/tiles\.py'\?"):
+        find([f"{tmp_path}/tlies.py:tiles"])
+    with pytest.raises(NotFound, match="is a directory"):
+        find([f"{tmp_path}:tiles"])
+
+
+def test_a_package_that_does_not_load_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_package").mkdir()
+    (tmp_path / "broken_package" / "__init__.py").write_text("import no_such_thing\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidFile, match="No module named 'no_such_thing'"):
+        find(["broken_package.inner:x"])

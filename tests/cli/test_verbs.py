@@ -46,6 +46,30 @@ def test_seed_configs_are_tried_first(asked: Asked, toy: str) -> None:
     assert [dict(trial.config) for trial in found] == [{"work": 2, "way": "odd"}]
 
 
+def test_a_seed_that_is_not_in_the_space_is_told_with_what_is_tried_instead(cli: Cli, toy: str) -> None:
+    result = cli("tune", toy, "--problem", "n=500", "--budget", 2, "--seed-config", "work=3")
+    assert "the seed work=3 is not in the space; work=" in result.stderr
+    result = cli("tune", toy, "--problem", "n=600", "--budget", 2, "--seed-config", "work=2")
+    assert "not in the space" not in result.stderr
+
+
+def test_nothing_found_is_said_in_words_and_not_as_an_empty_table(cli: Cli, asked: Asked, toy: str) -> None:
+    asked("tune", toy, "--problem", "n=300", "--budget", 1)
+    for words in (("best", "toy", "--problem", "n=4"), ("trials", "toy", "--failed"), ("tune", toy, "--misses")):
+        result = cli(*words)
+        assert result.exit_code == 0
+        assert result.stdout == ""
+        assert result.stderr
+
+
+def test_pruning_an_unknown_decision_says_so(cli: Cli, asked: Asked, toy: str) -> None:
+    asked("tune", toy, "--problem", "n=300", "--budget", 1)
+    result = cli("store", "prune", "--decision", "tpy", "--yes")
+    assert result.exit_code == 0
+    assert "did you mean 'toy'?" in result.stderr
+    assert result.stdout == "0 trials and 0 verdicts removed\n"
+
+
 def test_misses_are_listed_and_tuned(asked: Asked, cli: Cli, toy: str) -> None:
     from tunewise.cli.targets import find
 

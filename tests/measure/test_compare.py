@@ -67,6 +67,15 @@ def test_a_fixed_number_of_pairs_is_kept_exactly() -> None:
     assert len(compare(steady(2.0, 1.0), pairs=7).incumbent_s) == 7
 
 
+def test_as_few_pairs_as_advised_can_be_won() -> None:
+    assert compare(steady(2.0, 1.0), pairs=5).is_win
+
+
+def test_of_few_pairs_every_one_must_be_won() -> None:
+    rest = [(2.0, 1.0)] * 4
+    assert not compare(lambda turns: rest.pop() if rest else (1.0, 2.0), pairs=5).is_win
+
+
 @pytest.mark.parametrize(("wins", "trials", "chance"), [(0, 0, 1.0), (10, 10, 2**-10), (0, 10, 1.0), (5, 10, 0.623)])
 def test_sign_test_gives_the_binomial_tail(wins: int, trials: int, chance: float) -> None:
     assert sign_test(wins, trials) == pytest.approx(chance, abs=1e-3)

@@ -422,6 +422,16 @@ TUNER = """
 """
 
 
+def test_a_check_survives_the_death_of_the_zygote(open_with: Callable[..., Isolated]) -> None:
+    isolated = open_with()
+    isolated.first(HEALTHY)
+    assert isolated._leash is not None
+    zygote = isolated._leash.pid
+    os.kill(zygote, signal.SIGKILL)
+    os.waitid(os.P_PID, zygote, os.WEXITED | os.WNOWAIT)
+    assert isolated.verify(HEALTHY, 64) is None
+
+
 def kill_a_tuner(scratch: Path) -> list[int]:
     """Start a tuner, kill it while a config with a daemon runs, and return what is still alive ten seconds later."""
     scratch.mkdir()

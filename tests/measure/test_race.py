@@ -7,7 +7,7 @@ import pytest
 
 from tunewise.decision import Config, Failure, Outcome, Timing
 from tunewise.measure.race import ROUNDS as PRODUCT
-from tunewise.measure.race import Round, Standing, race
+from tunewise.measure.race import Gap, Round, Standing, race
 
 ROUNDS = (Round(1, 1.5), Round(2, 1.25), Round(4, 1.12), Round(8, 1.06), Round(16, 1.03))
 
@@ -46,7 +46,7 @@ def run(measurer: Scripted, rounds: tuple[Round, ...] = ROUNDS) -> list[Standing
 
 
 def ids(standing: Standing) -> list[int]:
-    return [int(config["id"]) for config, _ in standing.order]  # type: ignore[arg-type]
+    return [int(gap.config["id"]) for gap in standing.order]  # type: ignore[arg-type]
 
 
 def test_close_configs_get_every_round() -> None:
@@ -75,7 +75,7 @@ def test_a_single_runner_does_not_run() -> None:
 def test_the_standing_is_best_first_with_the_time_over_the_best() -> None:
     standing = run(Scripted({0: 1.05, 1: 1.0, 2: 1.1}))[0]
     assert ids(standing) == [1, 0, 2]
-    assert [ratio for _, ratio in standing.order] == pytest.approx([1.0, 1.05, 1.1])
+    assert [gap.ratio for gap in standing.order] == pytest.approx([1.0, 1.05, 1.1])
 
 
 def test_samples_of_rivals_are_interleaved() -> None:
@@ -117,7 +117,7 @@ class Moody(Scripted):
 
 def test_a_machine_that_changes_its_speed_between_laps_does_not_matter() -> None:
     standing = run(Moody({0: 1.0, 1: 1.02}, 0.0, 0), rounds=(Round(5, 2.0),))[0]
-    assert [ratio for _, ratio in standing.order] == pytest.approx([1.0, 1.02])
+    assert [gap.ratio for gap in standing.order] == pytest.approx([1.0, 1.02])
 
 
 def test_where_laps_disagree_fewer_are_dropped() -> None:
@@ -136,6 +136,21 @@ def test_extra_laps_are_for_an_order_that_is_not_settled() -> None:
     run(moody, rounds)
     assert sorted(steady.asked.values()) == [8, 8, 8]
     assert sorted(moody.asked.values()) == [8, 24, 24]
+
+
+def test_equals_stay_tied_although_only_two_of_them_run_on() -> None:
+    rounds = (Round(4, 2.0), Round(16, 2.0, is_extra=True))
+    standings = [run(Moody(dict.fromkeys(range(4), 1.0), 0.02, seed), rounds)[-1] for seed in range(20)]
+    duels = [standing for standing in standings if len(standing.fresh) == 2]
+    assert len(duels) > 5
+    assert any(len(standing.order) > 2 for standing in duels)
+
+
+def test_what_is_a_percent_behind_is_never_tied() -> None:
+    assert Gap({}, 0.004, 0.0).is_tied
+    assert not Gap({}, 0.006, 0.001).is_tied
+    assert Gap({}, 0.006, 0.02).is_tied
+    assert not Gap({}, 0.011, 0.5).is_tied
 
 
 def test_three_percent_are_told_apart_in_heavy_noise() -> None:

@@ -174,10 +174,31 @@ def test_a_default_that_fails_is_answered_with_a_warning_and_remembered() -> Non
     assert run(store=store).measured == 0
 
 
+def test_again_tries_what_failed_before() -> None:
+    store = MemoryStore()
+    with pytest.warns(MeasureWarning):
+        run(lambda c: Failure("crash", "boom"), store=store)
+    result = run(store=store, again=True)
+    assert result.answer.config == {"a": 7, "b": 3}
+    assert result.measured == 100
+    assert result.failures == {}
+
+
+def test_the_failure_of_a_former_default_is_no_answer() -> None:
+    store = MemoryStore()
+    with pytest.warns(MeasureWarning):
+        run(lambda c: Failure("crash", "boom") if _ab(c) == (0, 0) else valley(c), store=store)
+    now = Declaration("valley", space=SPACE, default={"a": 1, "b": 1})
+    result = run(lambda c: Failure("crash", "boom") if _ab(c) == (0, 0) else valley(c), store=store, job=task(now))
+    assert result.answer.config == {"a": 7, "b": 3}
+
+
 def test_with_a_reference_others_may_win_although_the_default_fails() -> None:
     job = task(declaration(check=Check(reference=lambda: None)))
     result = run(lambda c: Failure("crash", "boom") if _ab(c) == (0, 0) else valley(c), job=job)
     assert result.answer.config == {"a": 7, "b": 3}
+    assert "the default itself fails (crash: boom)" in result.answer.reason
+    assert result.answer.confidence is None
 
 
 def test_with_a_reference_and_everything_failing_the_counts_are_named() -> None:
@@ -237,6 +258,14 @@ def test_seconds_bound_the_search_and_still_give_a_verdict() -> None:
     result = run(budget=100, seconds=1e-9)
     assert result.verdict is not None
     assert result.evaluations < 100
+
+
+def test_a_default_that_is_new_is_measured_even_when_there_is_no_time() -> None:
+    store = MemoryStore()
+    run(store=store, budget=1)
+    now = Declaration("valley", space=SPACE, default={"a": 9, "b": 9})
+    result = run(store=store, job=task(now), budget=1, seconds=1e-9, again=True)
+    assert result.measured == 1
 
 
 def test_collecting_drops_nobody() -> None:

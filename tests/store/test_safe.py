@@ -304,3 +304,12 @@ def test_missing_layer_is_left_out_with_a_word(tmp_path, make, told):
     store.add(subject(), [timed(8)])
     assert store.trials(subject()) == [timed(8)]
     assert "no store at" in told[0]
+
+
+def test_home_that_a_cleaner_removed_is_made_again(tmp_path, make, told):
+    store = make()
+    store.add(subject(), [timed(8)])
+    shutil.rmtree(tmp_path / "home")
+    store.add(subject(), [timed(16)])
+    assert make().trials(subject()) == [timed(16)]
+    assert not told

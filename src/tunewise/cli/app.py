@@ -12,7 +12,7 @@ from tunewise.cli.doctor import doctor
 from tunewise.cli.explain import explain
 from tunewise.cli.home import FORGETS, at_home
 from tunewise.cli.misses import misses
-from tunewise.cli.screen import Screen, warnings_as_lines
+from tunewise.cli.screen import Screen, harmless, warnings_as_lines
 from tunewise.cli.store import store
 from tunewise.cli.trials import trials
 from tunewise.cli.tune import tune
@@ -27,7 +27,7 @@ class Ended(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the line, and nothing around it."""
-        click.echo(self.message, file=file, err=True)
+        click.echo(harmless(self.message), file=file, err=True)
 
 
 class Interrupted(Ended):
@@ -68,6 +68,8 @@ class App(click.Group):
 @click.pass_context
 def app(ctx: click.Context, home: str | None, traceback: bool) -> None:
     """Give every performance decision a memory and good judgement."""
+    if home == "":
+        raise click.BadParameter("'' is not a directory.", ctx, param_hint="'--home'")
     if home is not None:
         ctx.with_resource(at_home(home))
 

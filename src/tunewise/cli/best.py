@@ -37,6 +37,9 @@ def best(screen: Screen, decision: str, like: Features | None, as_json: bool) ->
     if as_json:
         screen.json({"winners": rows})
         return
+    if not rows:
+        screen.say("no tuning run has ended for such a problem" if like else "no tuning run has ended")
+        return
     parts = differing([row["environment"] for row in rows])
     columns = ("problem", "config", "gain", "p", "pairs", "time", "tuned at", *parts)
     screen.table(columns, [_cells(row, parts) for row in rows], right=("gain", "p", "pairs", "time"))

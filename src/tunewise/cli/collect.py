@@ -15,7 +15,13 @@ from tunewise.cli.targets import find
 @click.command(epilog=example("tunewise collect isin --problem n=5000,m=50,span=500"))
 @click.argument("targets", metavar="TARGET...", nargs=-1)
 @problem_options
-@click.option("--budget", type=click.IntRange(min=1), default=1000, show_default=True, help="Most configs a problem.")
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Most configs to measure, for each problem.",
+)
 @click.option("--again", is_flag=True, help="Measure although the answer is known.")
 @json_option
 @click.pass_context

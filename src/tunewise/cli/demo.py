@@ -1,9 +1,14 @@
 """`tunewise demo`: tune a real kernel on real shapes, then answer from memory."""
 
+import os
+import shlex
+import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 import click
 
@@ -41,7 +46,9 @@ _SECONDS = 25.0  # a shape: however slow the machine, nobody waits longer than t
 
 
 @click.command(epilog=example("tunewise demo --budget 2", "tunewise demo --budget 2 --json"))
-@click.option("--budget", type=click.IntRange(min=1), default=64, show_default=True, help="Configs to try a shape.")
+@click.option(
+    "--budget", type=click.IntRange(min=1), default=64, show_default=True, help="Most configs to try, for each shape."
+)
 @click.option("--fresh", is_flag=True, help="Begin without memory, in a home that is removed afterwards.")
 @json_option
 @click.pass_context
@@ -71,8 +78,7 @@ def demo(ctx: click.Context, budget: int, fresh: bool, as_json: bool) -> None:
         _tell(screen, rows, answer_s, fresh)
         draw(screen, explanation)
         screen.show("")
-        for line in _next(rows[shown]):
-            screen.show(line)
+        screen.columns("Next:", _next(_command(ctx), rows[shown], fresh))
 
 
 def _questions(screen: Screen) -> list[tuple[str, Question]]:
@@ -97,7 +103,7 @@ def _tune(screen: Screen, questions: Sequence[tuple[str, Question]], budget: int
             tuning = decision.tune(problem, listener=watcher.hear, **plan)
             row = row_of(decision, problem, tuning)
             rows.append({"name": name, **row})
-            if row["config"] not in seeds:
+            if row["config"] not in (*seeds, dict(decision.default)):  # the default is tried anyway
                 seeds.insert(0, row["config"])
     return rows
 
@@ -118,6 +124,8 @@ def _show(screen: Screen, rows: Sequence[facts.Row]) -> None:
     columns = ("shape", "problem", "default", "tuned", "gain", "p", "pairs", "tried", "winning config")
     numbers = ("default", "tuned", "gain", "p", "pairs", "tried")
     screen.table(columns, [_cells(row) for row in rows], right=numbers)
+    screen.show("gain: default over tuned, the median of the pairs; p: the chance of such a final between equals;")
+    screen.show("tie: nothing beat the default beyond the noise, so it stays")
 
 
 def _cells(row: facts.Row) -> tuple[str, ...]:
@@ -151,10 +159,25 @@ def _tell(screen: Screen, rows: Sequence[facts.Row], answer_s: float, is_fresh: 
     screen.show("")
 
 
-def _next(row: facts.Row) -> Iterator[str]:
-    """Yield what to do next: commands that run."""
+def _next(command: str, row: facts.Row, is_fresh: bool) -> Iterator[tuple[str, str]]:
+    """Yield what to do next, commands that run here, and what each is for."""
     problem = ",".join(f"{name}={value}" for name, value in row["problem"].items())
-    yield "Next:"
-    yield f"  tunewise best {row['decision']}                 what is remembered"
-    yield f"  tunewise explain {row['decision']} --problem {problem}"
-    yield "  tunewise tune examples/gemm.py:gemm --problem m=256,n=256,k=64   a decision of your own"
+    if is_fresh:
+        yield f"{command} demo", "the same, and remember it"
+    else:
+        yield f"{command} best {row['decision']}", "what is remembered"
+        yield f"{command} explain {row['decision']} --problem {problem}", "where an answer comes from"
+    if Path("examples/gemm.py").is_file():
+        yield f"{command} tune examples/gemm.py:gemm --problem m=256,n=256,k=64", "a decision in a file"
+    else:
+        yield f"{command} tune isin --problem n=10000,m=100,span=1000", "another decision"
+    yield f"{command} --help", "everything else"
+
+
+def _command(ctx: click.Context) -> str:
+    """Return how to call us from here: `make demo` runs a script that is not on the path."""
+    script, home = Path(sys.argv[0]), ctx.find_root().params.get("home")
+    name = "tunewise"
+    if script.name == name and shutil.which(name) != str(script.absolute()):
+        name = os.path.relpath(script) if script.absolute().is_relative_to(Path.cwd()) else str(script)
+    return f"{name} --home {shlex.quote(home)}" if home else name

@@ -16,7 +16,7 @@ import click
 import tunewise
 from tunewise import settings
 from tunewise.cli.home import sound_store
-from tunewise.cli.screen import Screen, example, json_option, seconds
+from tunewise.cli.screen import Screen, count, example, json_option, seconds
 from tunewise.decision import detect
 from tunewise.errors import MissingPart, StoreError
 from tunewise.measure.compiler import find_compiler
@@ -51,8 +51,8 @@ class Finding:
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Check that everything is in order.
 
-    Versions, the home directory, the store, the C compiler, the noise and the settings in force are looked at. The
-    exit code is 1 if the store cannot be used.
+    Versions, the home directory, the store, the C compiler, the noise and the settings in force are looked at; what
+    needs a look is marked with !. The exit code is 1 if the store cannot be used.
     """
     screen: Screen = ctx.obj
     findings = list(examine())
@@ -61,6 +61,8 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     else:
         rows = [("!" if found.is_trouble else "", found.name, found.value) for found in findings]
         screen.table(("", "what", "found"), rows)
+        troubles = sum(found.is_trouble for found in findings)
+        screen.say(f"{count(troubles, 'finding')} marked ! to look at" if troubles else "everything is in order")
     if any(found.is_trouble and found.name in ("home", "store") for found in findings):
         ctx.exit(1)
 
@@ -78,14 +80,13 @@ def examine() -> Iterator[Finding]:
     yield _noise()
     for name, value in settings.in_force().items():
         yield Finding(name, value)
-    for extra, distributions in _EXTRAS.items():
-        yield Finding(f"extra {extra}", ", ".join(_version(name) for name in distributions))
+    yield from _extras()
 
 
 def _sqlite() -> Finding:
     note = ""
     if sqlite3.sqlite_version_info < _WAL_RESET_FIXED:
-        note = "; it can lose data when a checkpoint meets a writer, which our lock around every write keeps out"
+        note = " (a bug of versions before 3.51.3 can lose data; our own lock around every write keeps it out)"
     return Finding("sqlite", f"{sqlite3.sqlite_version}{note}")
 
 
@@ -105,8 +106,10 @@ def _store() -> Finding:
         held = sound_store().info()
     except StoreError as error:
         return Finding("store", str(error), is_trouble=True)
-    counts = f"{held.trials} trials, {held.verdicts} verdicts, {held.subjects} problems, {held.misses} misses"
-    return Finding("store", f"schema {held.schema}: {counts}, {held.size_bytes / 1024:.0f} KiB")
+    holds = {"trial": held.trials, "verdict": held.verdicts, "problem": held.subjects, "miss": held.misses}
+    counts = ", ".join(count(number, thing) for thing, number in holds.items())
+    layers = f", over {count(len(held.layers), 'layer')}" if held.layers else ""
+    return Finding("store", f"{counts}, {held.size_bytes / 1024:.0f} KiB, schema {held.schema}{layers}")
 
 
 def _compiler() -> Finding:
@@ -121,7 +124,9 @@ def _cores() -> Finding:
     machine = detect()
     load = os.getloadavg()[0]
     is_busy = load > machine.cores
-    return Finding("processor", f"{machine.name}, {machine.cores} cores, load {load:.1f}", is_trouble=is_busy)
+    advice = "; it has more to do than cores, so tune when it is quieter" if is_busy else ""
+    described = f"{machine.name}, {count(machine.cores, 'core')}, load {load:.1f}"
+    return Finding("processor", f"{described}{advice}", is_trouble=is_busy)
 
 
 def _noise() -> Finding:
@@ -133,7 +138,8 @@ def _noise() -> Finding:
     cpu, wall = spreads
     resolution = seconds(time.get_clock_info("process_time").resolution)
     shown = f"{cpu:.2f}x the median by CPU clock (step {resolution}), {wall:.2f}x by wall clock"
-    return Finding("noise", f"slowest tenth of samples: {shown}", is_trouble=cpu > _NOISY)
+    advice = "; close other programs: small gains will not show" if cpu > _NOISY else ""
+    return Finding("noise", f"the slowest tenth of equal loops takes {shown}{advice}", is_trouble=cpu > _NOISY)
 
 
 def _one(clock: Callable[[], float]) -> float:
@@ -143,8 +149,23 @@ def _one(clock: Callable[[], float]) -> float:
     return clock() - start
 
 
+def _extras() -> Iterator[Finding]:
+    if not _version("numpy"):
+        told = "not installed, and the built-in decisions need it: pip install 'tunewise[tune]'"
+        yield Finding("numpy", told, is_trouble=True)
+    absent = []
+    for extra, distributions in _EXTRAS.items():
+        versions = {name: _version(name) for name in distributions}
+        if any(versions.values()):
+            told = ", ".join(f"{name} {version or 'is not installed'}" for name, version in versions.items())
+            yield Finding(f"extra {extra}", told)
+        else:
+            absent.append(extra)
+    yield Finding("other extras", f"not installed: {', '.join(absent)}" if absent else "all installed")
+
+
 def _version(distribution: str) -> str:
     try:
-        return f"{distribution} {importlib.metadata.version(distribution)}"
+        return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
-        return f"{distribution} is not installed"
+        return ""

@@ -38,10 +38,13 @@ def sound_store() -> Store:
     store = current_store()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StoreWarning)
-        trouble = store.info().trouble
+        held = store.info()
     told = [str(warning.message) for warning in caught]
-    if trouble is not None:
-        raise StoreError(trouble)
+    if held.trouble is not None:
+        raise StoreError(held.trouble)
+    for layer in held.layers:
+        if layer.trouble is not None:
+            raise StoreError(f"{layer.trouble}; correct TUNEWISE_LAYERS, which names it as a layer, or unset it")
     if told:
         raise StoreError(f"{told[0]} Run the command again to go on with that.")
     return store

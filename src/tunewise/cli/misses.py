@@ -26,4 +26,4 @@ def misses(screen: Screen, decision: str | None, as_json: bool) -> None:
     if rows:
         cells = [(row["decision"], show(row["problem"]), row["count"]) for row in rows]
         screen.table(("decision", "problem", "asked"), cells, right=("asked",))
-    screen.say(count(len(rows), "miss"))
+    screen.say(count(len(rows), "miss") + (f" of {decision}" if decision else ""))

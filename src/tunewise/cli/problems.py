@@ -82,7 +82,10 @@ def read(path: Path) -> list[Features]:
         raise InvalidFile(f"{path} cannot be read: {error}") from None
     rows = _json(path, text) if text.lstrip()[:1] in ("[", "{") else _csv(path, text)
     if not rows:
-        raise InvalidFile(f"{path} holds no problems: a CSV needs a header such as m,n,k and a row for each problem")
+        raise InvalidFile(
+            f"{path} holds no problems: a CSV file needs a header such as m,n,k and a row for each problem, "
+            'JSON a list of objects such as [{"m": 64}]'
+        )
     return [_checked(where, row) for where, row in rows]
 
 
@@ -141,7 +144,7 @@ def _remembered_names(name: str) -> list[str]:
 
 
 def _fitting(problem: Features, expected: Sequence[str]) -> str:
-    shown = ",".join(f"{feature}={value}" for feature, value in problem.items())
+    shown = ",".join(f"{feature}={value}" for feature, value in problem.items()) or "without features"
     example = ",".join(f"{feature}={problem.get(feature, '...')}" for feature in expected)
     return f"the problem {shown}; it needs --problem {example}"
 
@@ -168,9 +171,18 @@ def _json(path: Path, text: str) -> list[tuple[str, Features]]:
             items = msgspec.json.decode(text)
             return [(f"{path}, problem {place}", item) for place, item in enumerate(items, 1)]
         lines = ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
-        return [(f"{path}:{number}", msgspec.json.decode(line)) for number, line in lines]
+        return [(f"{path}:{number}", _object(path, number, line)) for number, line in lines]
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidFile(f"{path} is not a JSON list of objects, nor JSON lines: {error}") from None
+        raise InvalidFile(f"{path} is not a JSON list of objects: {error}") from None
+
+
+def _object(path: Path, number: int, line: str) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidFile(
+            f"{path}:{number} is not a JSON object: {error}; a file holds one object a line, or a list of them"
+        ) from None
 
 
 def _checked(where: str, row: object) -> Features:

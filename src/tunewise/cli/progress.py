@@ -7,12 +7,13 @@ from typing import Protocol
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from tunewise.cli.screen import Screen, seconds
+from tunewise.cli.screen import Screen, count, one_line, seconds
 from tunewise.decision import Subject, Verdict
 from tunewise.session import events
 from tunewise.session.ladder import show
 
 _LINES = 4  # a run writes about so many plain lines
+_WIDE = 80  # columns of a terminal that has room for a bar and a clock
 
 
 class Watcher(Protocol):
@@ -29,10 +30,10 @@ def watching(screen: Screen) -> Iterator[Watcher]:
         yield Lines(screen)
         return
     # Measuring forks this process, and a thread that refreshes the screen must not be forked: refresh by hand.
-    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
+    name, note = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[note]}"))
+    columns = (name, BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), note)
     progress = Progress(
-        *columns,
-        TextColumn("{task.fields[note]}"),
+        *(columns if screen.err.width >= _WIDE else (name, MofNCompleteColumn(), note)),
         console=screen.err,
         auto_refresh=False,
         redirect_stdout=False,
@@ -85,7 +86,7 @@ class Bars:
 
 def title(subject: Subject) -> str:
     """Return a subject as people name it: `gemm k=64 m=256 n=256`."""
-    return f"{subject.decision} {show(subject.problem)}"
+    return one_line(f"{subject.decision} {show(subject.problem)}")
 
 
 def outcome(verdict: Verdict) -> str:
@@ -93,12 +94,13 @@ def outcome(verdict: Verdict) -> str:
     if verdict.ending == "win":
         pairs = len(verdict.challenger_s)
         return f"{verdict.gain:.2f}x over the default (p={verdict.p_value:.1g}, {pairs} pairs)"
-    return "tie: the default stays" if verdict.ending == "tie" else f"failed: {verdict.detail}"
+    return "tie: the default stays" if verdict.ending == "tie" else f"failed: {' '.join(verdict.detail.split())}"
 
 
 def _line(event: events.Event) -> str:
     if isinstance(event, events.Started):
-        return f"tuning, at most {event.budget} configs" + (f", {event.known} known already" if event.known else "")
+        known = f", {event.known} known already" if event.known else ""
+        return f"tuning, at most {count(event.budget, 'config')}{known}"
     if isinstance(event, events.Evaluated):
         is_due = event.done % max(1, event.budget // _LINES) == 0
         return f"{event.done}/{event.budget} configs, {_note(event)}" if is_due else ""
@@ -115,8 +117,7 @@ def _note(event: events.Event) -> str:
     if isinstance(event, events.Evaluated):
         if not isfinite(event.best_s):
             return "nothing timed yet"
-        gain = f", {event.default_s / event.best_s:.2f}x" if isfinite(event.default_s) else ""
-        return f"best {seconds(event.best_s)}{gain}"
+        return f"best so far {seconds(event.best_s)}"  # single samples: no gain is claimed before the final
     if isinstance(event, events.Final):
         return "final pairs against the default"
     return outcome(event.verdict) if isinstance(event, events.Concluded) else ""

@@ -1,5 +1,6 @@
 """Runs: questions asked one after another with progress, and what came of them as rows."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from tunewise.decision import Verdict
 from tunewise.errors import InvalidConfig, InvalidProblem, NotFound
 from tunewise.session import Decision, Tuning
 from tunewise.session.context import current_store
-from tunewise.session.ladder import show
+from tunewise.session.ladder import in_force, show
 from tunewise.session.seeds import usable
 
 Question = tuple[Decision, Features]
@@ -45,12 +46,14 @@ def _like(decision: Decision) -> str:
     return ",".join(f"{name}=8" for name in names) if names else "NAME=VALUE,..."
 
 
-def check_seeds(decisions: Iterable[Decision], seeds: Sequence[Features]) -> None:
-    """Raise InvalidConfig for a seed that a decision could only drop: somebody typed it to be tried."""
-    for decision in decisions:
-        _, dropped = usable(decision, seeds)
-        for seed, reason in dropped:
+def check_seeds(screen: Screen, decisions: Iterable[Decision], seeds: Sequence[Features]) -> None:
+    """Raise InvalidConfig for a seed that could only be dropped, and tell of one that is tried as something else."""
+    for decision, seed in itertools.product(decisions, seeds):
+        kept, dropped = usable(decision, [seed])
+        for _, reason in dropped:
             raise InvalidConfig(f"{decision.name} cannot try the seed {show(seed)}: {reason}")
+        if any(kept[0][name] != value for name, value in seed.items()):
+            screen.say(f"{decision.name}: the seed {show(seed)} is not in the space; {show(kept[0])} is tried instead")
 
 
 def tune_all(screen: Screen, questions: Sequence[Question], **plan: Any) -> list[facts.Row]:
@@ -80,8 +83,7 @@ def row_of(decision: Decision, problem: Features, tuning: Tuning) -> facts.Row:
 
 def last_verdict(decision: Decision, problem: Features) -> Verdict | None:
     """Return the verdict that answers a problem here and now, or None if there is none."""
-    verdicts = current_store().verdicts(decision.subject(decision.problem(problem)))
-    return next((v for v in reversed(verdicts) if v.winner in decision.space), None)
+    return in_force(current_store().verdicts(decision.subject(decision.problem(problem))), decision)
 
 
 def report(screen: Screen, rows: Sequence[facts.Row], as_json: bool) -> None:
@@ -89,10 +91,13 @@ def report(screen: Screen, rows: Sequence[facts.Row], as_json: bool) -> None:
     if as_json:
         screen.json({"tunings": rows})
         return
+    if not rows:
+        return
     columns = ("decision", "problem", "default", "tuned", "gain", "p", "config")
     screen.table(columns, [_cells(row) for row in rows], right=("default", "tuned", "gain", "p"))
     measured, known = sum(row["measured"] for row in rows), sum(row["is_known"] for row in rows)
-    screen.say(f"{count(measured, 'config')} measured; {known} of {count(len(rows), 'problem')} known before")
+    before = f"; {known} of {count(len(rows), 'problem')} known before" if known else ""
+    screen.say(f"{count(measured, 'config')} measured{before}")
 
 
 def gain_of(row: facts.Row) -> str:

@@ -4,6 +4,7 @@ import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isnan
 from typing import Any, TextIO
 
 import click
@@ -18,6 +19,17 @@ from tunewise.errors import TunewiseWarning
 _PIPE_WIDTH = 400  # a file has no edge to wrap at
 
 
+class Amount(click.FloatRange):
+    """A number in a range; not a number is none, whatever Python says."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; anything else is a usage error."""
+        number: float = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
+
 class Screen:
     """The two streams of one command. Colours and moving lines appear on terminals only."""
 
@@ -26,11 +38,19 @@ class Screen:
 
     def say(self, text: str) -> None:
         """Print a remark to stderr."""
-        self.err.print(Text(text), soft_wrap=True)
+        self.err.print(Text(harmless(text)), soft_wrap=True)
 
     def show(self, text: str, style: str = "") -> None:
         """Print a line of data to stdout."""
-        self.out.print(Text(text, style=style), soft_wrap=True)
+        self.out.print(Text(harmless(text), style=style), soft_wrap=True)
+
+    def columns(self, heading: str, pairs: Iterable[tuple[str, str]]) -> None:
+        """Print pairs below a heading, one a line, the second ones below each other."""
+        self.show(heading)
+        rows = list(pairs)
+        width = max((len(left) for left, _ in rows), default=0)
+        for left, right in rows:
+            self.show(f"  {left:{width}}  # {right}")
 
     def json(self, document: object) -> None:
         """Print one JSON document to stdout."""
@@ -38,12 +58,14 @@ class Screen:
         click.echo(raw.decode())
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
-        """Print a table to stdout; columns named in `right` hold numbers."""
-        table = Table(box=box.SIMPLE_HEAD if self.out.is_terminal else None, pad_edge=False, padding=(0, 2, 0, 0))
+        """Print a table to stdout; columns named in `right` hold numbers, which are never broken."""
+        lined, gap = (box.SIMPLE_HEAD, 1) if self.out.is_terminal else (None, 2)  # a box has gaps of its own
+        table = Table(box=lined, pad_edge=False, padding=(0, gap, 0, 0))
         for column in columns:
-            table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+            is_number = column in right
+            table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
         for row in rows:
-            table.add_row(*(Text(str(cell)) for cell in row))
+            table.add_row(*(Text(one_line(str(cell))) for cell in row))
         if self.out.is_terminal:
             self.out.print(table)
             return
@@ -82,6 +104,18 @@ def seconds(value: float | None) -> str:
         if value >= size:
             return f"{value / size:.3g} {unit}"
     return f"{value / 1e-9:.3g} ns"
+
+
+def harmless(text: str) -> str:
+    """Return a text with control characters written out: names and details may come from other people's files."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(text: str) -> str:
+    """Return a text with line ends and all other control characters written out."""
+    return harmless(text).replace("\n", "\\n")
 
 
 def count(number: int, thing: str) -> str:

@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from tunewise.cli.home import sound_store
-from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
+from tunewise.cli.screen import Amount, Screen, count, example, json_option, pass_screen
 from tunewise.decision import detect, environment
+from tunewise.errors import InvalidFile, NotFound
+from tunewise.session.recall import unknown
 from tunewise.store import Imported, Prune, Pruned, StoreInfo, elsewhere, export_to, import_from
 from tunewise.store import merge as merge_stores
 
@@ -32,6 +34,7 @@ def info(screen: Screen, as_json: bool) -> None:
         return
     screen.table(("store", held.place), info_rows(held))
     for layer in held.layers:
+        screen.show("")
         screen.table(("layer", layer.place), info_rows(layer))
 
 
@@ -49,7 +52,13 @@ def info_rows(held: StoreInfo) -> list[tuple[str, str]]:
     ]
 
 
-@store.command(epilog=example("tunewise store export facts.jsonl", "tunewise store export gemm.jsonl --decision gemm"))
+@store.command(
+    epilog=example(
+        "tunewise tune isin --problem n=10000,m=100,span=1000",
+        "tunewise store export facts.jsonl",
+        "tunewise store export isin.jsonl --decision isin",
+    )
+)
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--decision", help="Only this decision.")
 @json_option
@@ -58,9 +67,16 @@ def export(screen: Screen, file: Path, decision: str | None, as_json: bool) -> N
     """Write everything to a file.
 
     FILE gets one line with a checksum for every trial and verdict; an older FILE is replaced. Problems, configs and
-    environments are in it; no host, user or path is.
+    environments are in it; no host, user or path is, and of what failed only the kind and a signal, exit code or the
+    name of an exception.
     """
-    written = export_to(sound_store(), file, decision)
+    held = sound_store()
+    if decision is not None and decision not in held.decisions():  # a misspelled name must not empty an older file
+        raise NotFound(unknown(decision))
+    try:
+        written = export_to(held, file, decision)
+    except OSError as error:
+        raise InvalidFile(f"{file} cannot be written: {error.strerror}; choose another place for it") from error
     if as_json:
         screen.json({"file": str(file), "records": written})
     else:
@@ -94,10 +110,10 @@ def merge(screen: Screen, other: Path, as_json: bool) -> None:
 @store.command(
     epilog=example("tunewise store prune --older-than 90", "tunewise store prune --decision gemm --elsewhere --yes")
 )
-@click.option("--decision", help="Facts about this decision.")
-@click.option("--older-than", "days", type=click.FloatRange(min=0), help="Facts measured so many days ago.")
-@click.option("--elsewhere", "is_elsewhere", is_flag=True, help="Facts measured on other hardware or systems.")
-@click.option("--yes", is_flag=True, help="Really remove them.")
+@click.option("--decision", help="Only facts about this decision.")
+@click.option("--older-than", "days", type=Amount(min=0), help="Only facts older than so many days.")
+@click.option("--elsewhere", "is_elsewhere", is_flag=True, help="Only facts of other hardware or systems.")
+@click.option("--yes", is_flag=True, help="Really remove them; otherwise you are only told what would go.")
 @json_option
 @pass_screen
 def prune(
@@ -112,7 +128,10 @@ def prune(
         before=None if days is None else time.time() - days * _DAY_S,
         where=elsewhere(environment(detect())) if is_elsewhere else None,
     )
-    gone = sound_store().prune(rule, dry_run=not yes)
+    held = sound_store()
+    gone = held.prune(rule, dry_run=not yes)
+    if decision is not None and decision not in held.decisions() and not gone.trials + gone.verdicts:
+        screen.say(unknown(decision))
     if as_json:
         screen.json({"trials": gone.trials, "verdicts": gone.verdicts, "is_done": yes})
     else:

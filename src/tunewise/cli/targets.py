@@ -45,7 +45,8 @@ def _built_in(name: str) -> Decision:
     try:
         return workloads.find(name)
     except NotFound as error:
-        raise NotFound(f"{error}; a decision of your own is written path/to/file.py:name") from None
+        joint = " A" if str(error).endswith("?") else "; a"
+        raise NotFound(f"{error}{joint} decision of your own is written path/to/file.py:name") from None
 
 
 def _named(module: ModuleType, place: str, name: str) -> Decision:
@@ -79,7 +80,7 @@ def _decisions(module: ModuleType) -> dict[str, Decision]:
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise NotFound(f"there is no file {str(path)!r}")
+        raise NotFound(_no_file(path))
     name = f"_tunewise_target_{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
@@ -91,15 +92,32 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
+def _no_file(path: Path) -> str:
+    if path.is_dir():
+        return f"{str(path)!r} is a directory; a target is a file in it, written path/to/file.py:name"
+    there = [other.name for other in path.parent.glob("*.py")]
+    close = difflib.get_close_matches(path.name, there, 1)
+    hint = f"did you mean {str(path.with_name(close[0]))!r}?" if close else "a target is written path/to/file.py:name"
+    return f"there is no file {str(path)!r}; {hint}"
+
+
 def _from_package(place: str) -> ModuleType:
     with _on_path(Path.cwd()):
-        try:
-            is_there = importlib.util.find_spec(place) is not None
-        except (ModuleNotFoundError, ValueError):
-            is_there = False
-        if not is_there:
+        if not _run(place, lambda: _is_module(place)):
             raise NotFound(f"there is no module {place!r}; a file is written path/to/file.py:name")
         return _run(place, lambda: importlib.import_module(place))
+
+
+def _is_module(place: str) -> bool:
+    """Return whether there is a module of that name; a package above it that does not load raises what it raises."""
+    if not all(part.isidentifier() for part in place.split(".")):
+        return False
+    try:
+        return importlib.util.find_spec(place) is not None
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise
+        return False
 
 
 def _run(place: str, load: Callable[[], _T]) -> _T:

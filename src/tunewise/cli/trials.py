@@ -38,8 +38,12 @@ def trials(screen: Screen, decision: str, like: Features | None, failed: bool, l
     if as_json:
         screen.json({"trials": rows, "total": len(found)})
         return
-    columns = ("problem", "config", "time", "samples", "compile", "source", "failure")
-    screen.table(columns, [_cells(row) for row in rows], right=("time", "samples", "compile"))
+    if rows:
+        columns = ["problem", "config", "time", "samples", "compile", "source", "failure"]
+        cells = [_cells(row) for row in rows]
+        if not any(row["failure"] for row in rows):
+            columns, cells = columns[:-1], [cell[:-1] for cell in cells]
+        screen.table(columns, cells, right=("time", "samples", "compile"))
     left = len(found) - len(rows)
     screen.say(f"{count(len(found), 'trial')}" + (f", the last {len(rows)} shown; --limit 0 shows all" if left else ""))
 

@@ -10,7 +10,7 @@ from tunewise import search, workloads
 from tunewise.cli.home import sound_store
 from tunewise.cli.problems import Features, Pairs, gather, problem_options
 from tunewise.cli.runs import Question, check_seeds, pair_up, report, tune_all
-from tunewise.cli.screen import Screen, count, example, json_option
+from tunewise.cli.screen import Amount, Screen, count, example, json_option
 from tunewise.cli.targets import find
 from tunewise.session import Decision
 from tunewise.session.recall import misses as recorded_misses
@@ -28,13 +28,25 @@ STRATEGIES = (search.AUTO, *(strategy.name for strategy in search.STRATEGIES))
 @click.argument("targets", metavar="TARGET...", nargs=-1)
 @problem_options
 @click.option("--misses", is_flag=True, help="Tune the problems that programs asked about in vain.")
-@click.option("--budget", type=click.IntRange(min=1), default=100, show_default=True, help="Configs to try a problem.")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Time to spend a problem.")
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Most configs to try, for each problem.",
+)
+@click.option("--seconds", type=Amount(min=0, min_open=True), help="Most seconds to search, for each problem.")
 @click.option("--seed-config", "seeds", type=Pairs(), multiple=True, help="A config to try first; repeatable.")
-@click.option("--strategy", type=click.Choice(STRATEGIES), default=search.AUTO, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all chance: equal seeds search alike.")
+@click.option(
+    "--strategy", type=click.Choice(STRATEGIES), default=search.AUTO, show_default=True, help="How to search the space."
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of random choices; equal seeds search alike."
+)
 @click.option("--again", is_flag=True, help="Measure although the answer is known.")
-@click.option("--wait", "wait_s", type=click.FloatRange(min=0), help="Seconds to wait for another process at it.")
+@click.option(
+    "--wait", "wait_s", type=Amount(min=0), help="Most seconds to wait for another process that tunes the same."
+)
 @json_option
 @click.pass_context
 def tune(
@@ -55,7 +67,7 @@ def tune(
     """
     sound_store()
     decisions = find(targets)
-    check_seeds(decisions, plan["seeds"])
+    check_seeds(ctx.obj, decisions, plan["seeds"])
     asked = gather(given, file)
     questions = _missed(ctx.obj, decisions) if misses else []
     if asked or not misses:

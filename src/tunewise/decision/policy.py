@@ -29,7 +29,7 @@ class Policy:
 
     isolation: Isolation = "worker"
     timeout_s: float = 10.0  # for one call
-    compile_timeout_s: float = 120.0
+    compile_timeout_s: float = 60.0
     memory_limit_bytes: int | None = None  # None: half of what the machine has free
     min_sample_s: float = 1e-4  # shorter calls are repeated until a sample lasts this long
 

@@ -31,10 +31,10 @@ def compare(pair: Callable[[int | None], tuple[float, float]], *, pairs: int | N
 
     `pair` times both by so many turns (None: enough to be steady) and returns the seconds of (incumbent, challenger).
     Ten quick pairs settle a clear case; otherwise there are looks at 10, 20 and 40 careful ones. `pairs` fixes their
-    number instead.
+    number instead; where there are fewer than seven, every one of them must be won.
     """
     if pairs is not None:
-        return _judge([pair(None) for _ in range(pairs)], 0.01)
+        return _judge([pair(None) for _ in range(pairs)], max(0.01, sign_test(pairs, pairs)))
     quick = _judge([pair(1) for _ in range(LOOKS[0][0])], LOOKS[0][1])
     if quick.is_win and quick.gain >= 1 + CLEAR:
         return quick
@@ -57,7 +57,7 @@ def _judge(taken: Sequence[tuple[float, float]], threshold: float) -> Comparison
     wins = sum(ratio > 1 for ratio in ratios)
     p_value, gain = sign_test(wins, sum(ratio != 1 for ratio in ratios)), median(ratios)
     return Comparison(
-        is_win=p_value < threshold and gain >= 1 + MARGIN,
+        is_win=p_value <= threshold and gain >= 1 + MARGIN,
         gain=gain,
         p_value=p_value,
         incumbent_s=tuple(incumbent for incumbent, _ in taken),

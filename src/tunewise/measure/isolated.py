@@ -103,9 +103,10 @@ class Isolated:
 
     def verify(self, config: Config, repeats: int = 1) -> Failure | None:
         """Check a config in the worker on all inputs, `repeats` times; return what is wrong, or None."""
+        self._disown_copies()
         if repeats > 1:  # a winner is not believed in a process that others have been through
             with self._lock:
-                self._clear()
+                self._start_over()
         turns = min(repeats, _CHECK_TURNS)
         outcome = self._do(Job(verb="verify", config=dict(config), n=repeats), calls=turns * self._inputs())
         return outcome if isinstance(outcome, Failure) else None
@@ -145,7 +146,7 @@ class Isolated:
         except (Lost, BadFrame) as error:
             return self._lost(shift, error)
         except BaseException:  # Ctrl-C: nobody will read what the worker answers
-            self._abort()
+            self._start_over()
             raise
         self._remember(job, reply, is_first_try=not shift.seen, took_s=time.monotonic() - start)
         return _with_output(outcome, shift.worker) if isinstance(outcome, Failure) else outcome
@@ -175,8 +176,10 @@ class Isolated:
             allowed += self._building_s()
         if shift.seen or not self._work.check.is_on:
             return allowed
-        # A new worker works out the right results first, twice for each input.
-        most = self._policy.compile_timeout_s + self._policy.timeout_s * 2 * self._inputs()
+        # A new worker works out the right results first, twice for each input; for that it builds the default.
+        most = self._policy.timeout_s * 2 * self._inputs()
+        if job.config != self._work.default:
+            most += self._building_s()
         return allowed + (most if self._settling_s is None else min(most, 1 + 5 * self._settling_s))
 
     def _building_s(self) -> float:
@@ -218,7 +221,8 @@ class Isolated:
             self._leash.clear()
         self._end_shift()
 
-    def _abort(self) -> None:
+    def _start_over(self) -> None:
+        """Let the next job begin in a new worker, below a new zygote if the old one is gone."""
         try:
             self._clear()
         except ZygoteGone:

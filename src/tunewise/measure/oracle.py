@@ -3,6 +3,7 @@
 import resource
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tunewise.decision import Args, Config
@@ -44,13 +45,13 @@ class Oracle:
         """How many inputs results are checked on."""
         return len(self._known())
 
-    @property
+    @cached_property
     def changes_args(self) -> bool:
         """Whether a call changes its arguments, so that each timed call needs its own."""
         if self._work.writes:
             return False
         inputs = self._known()
-        return bool(inputs) and not _same(inputs[0], self._expected[0][1])
+        return bool(inputs) and not results.same(inputs[0], self._expected[0][1])
 
     def prepare(self) -> None:
         """Work out the right results now, so that nobody else's clock pays for it."""
@@ -81,10 +82,8 @@ class Oracle:
 
     def _changed_argument(self, before: Args, expected: Args, after: Args, which: int) -> str | None:
         for place, (old, want, got) in enumerate(zip(before, expected, after, strict=True)):
-            if results.as_array(want) is None:
-                continue
-            exact = _same((old,), (want,))
-            wrong = not _same((want,), (got,)) if exact else results.difference(want, got, self._work.check)
+            exact = results.same(old, want)
+            wrong = not results.same(want, got) if exact else results.difference(want, got, self._work.check)
             if wrong:
                 return f"argument {place} {'is changed' if exact else wrong}{self._where(which)}"
         return None
@@ -138,13 +137,3 @@ class Oracle:
         results.poison(mine, self._work.writes)
         result = function(*mine)
         return (results.copied((result,))[0], mine)
-
-
-def _same(left: Args, right: Args) -> bool:
-    for a, b in zip(left, right, strict=True):
-        one, other = results.as_array(a), results.as_array(b)
-        if one is not None and (other is None or one.tobytes() != other.tobytes()):
-            return False
-        if isinstance(a, list) and a != b:
-            return False
-    return True

@@ -17,6 +17,7 @@ HOPELESS = 1.5  # a first launch this much slower than the best so far is not re
 ENTRY = 1.35  # after a single warm sample, anything within this of the best may still be the best
 SETTLED = 0.01  # a difference known to this costs little, whichever way it falls
 SURE = 2.2  # a difference of so many errors is one
+_TIE = 0.005  # a difference that is none
 _PODIUM = 3  # so many run all regular rounds
 _DUEL = 2  # whom extra laps are for: the third is no worse than these by more than the noise, and no better
 
@@ -41,14 +42,30 @@ ROUNDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """After a round: the new samples (or the failure) of everybody who ran, and who is still in.
+class Gap:
+    """How far a runner is behind the leader, as a logarithm, and how far off that may be."""
 
-    `order` is best first, each with its time over the best one's.
-    """
+    config: Config
+    behind: float
+    error: float
+
+    @property
+    def ratio(self) -> float:
+        """Its time over the leader's."""
+        return exp(self.behind)
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether it may be as fast as the leader, for all the laps say; a whole percent behind is behind."""
+        return self.behind <= min(max(_TIE, self.error), 2 * _TIE)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """After a round: the new samples (or the failure) of everybody who ran, and who may still win, best first."""
 
     fresh: Sequence[tuple[Config, Outcome]]
-    order: Sequence[tuple[Config, float]]
+    order: Sequence[Gap]
 
 
 def race(
@@ -56,12 +73,13 @@ def race(
 ) -> Iterator[Standing]:
     """Race configs and yield the standing after every round; ends early when one is left or the order is settled."""
     laps: dict[str, list[float]] = {canonical.encode(config): [] for config in runners}
-    gaps = [Gap(config, 0.0, inf) for config in runners]
+    gaps, beside = [Gap(config, 0.0, inf) for config in runners], list[Gap]()
     for this in rounds:
         running = [gap.config for gap in gaps]
         if len(running) < 2 or (this.is_extra and _is_settled(gaps[1])):
             return
-        if this.is_extra:
+        if this.is_extra:  # who is tied stays so; only the first two go on
+            beside = beside or [gap for gap in gaps[_DUEL:] if gap.is_tied]
             running = running[:_DUEL]
         fresh = _run(measurer, running, this.laps, rng)
         for config, outcome in fresh:
@@ -69,16 +87,7 @@ def race(
                 laps[canonical.encode(config)] += outcome.samples_s
         unhurt = [config for config, outcome in fresh if isinstance(outcome, Timing)]
         gaps = _kept(_gaps(unhurt, laps), this)
-        yield Standing(fresh, [(gap.config, exp(gap.behind)) for gap in gaps])
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """How far a runner is behind the leader, as a logarithm, and how far off that may be."""
-
-    config: Config
-    behind: float
-    error: float
+        yield Standing(fresh, [*gaps, *beside])
 
 
 def _kept(gaps: Sequence[Gap], this: Round) -> list[Gap]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tunewise.decision import Args, Check
 
+_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})  # values that nobody can change
 _GUARD_BYTES = 256
 _GUARD = 0xA5
 # (relative, share of the largest magnitude) by bytes of a real number: what reordered sums lose, and no more.
@@ -15,8 +16,13 @@ _TOLERANCES = {2: (2e-2, 2e-2), 4: (1e-4, 1e-5), 8: (1e-6, 1e-8), 16: (1e-6, 1e-
 def difference(expected: Any, result: Any, check: Check) -> str | None:
     """Return in words how `result` differs from `expected` beyond the tolerance, or None if it does not."""
     if check.compare is not None:
-        return check.compare(expected, result)
-    left, right = as_array(expected), as_array(result)
+        reason = check.compare(expected, result)
+        if reason is not None and not isinstance(reason, str):
+            raise TypeError(
+                f"check.compare returned {reason!r}; it returns what is wrong as text, or None if all is right"
+            )
+        return reason
+    left, right = _as_numbers(expected), _as_numbers(result)
     if left is not None:
         return "is no array" if right is None else _array_difference(left, right, check)
     if isinstance(expected, Mapping):
@@ -51,6 +57,25 @@ def as_array(value: Any) -> Any:
     return value.toarray() if hasattr(value, "toarray") else None
 
 
+def same(left: Any, right: Any) -> bool:
+    """Return whether two values are equal to the last bit, as far as anybody could have changed one of them.
+
+    Arrays, lists, dicts and tuples are looked into; all other objects are taken for equal.
+    """
+    one, other = as_array(left), as_array(right)
+    if one is not None:
+        return other is not None and one.tobytes() == other.tobytes()
+    if type(left) in _PLAIN:
+        return type(left) is type(right) and (left == right or left != left)
+    if isinstance(left, dict):
+        return isinstance(right, dict) and list(left) == list(right) and all(same(left[k], right[k]) for k in left)
+    if isinstance(left, list | tuple):
+        if _is_plain(left):
+            return _is_plain(right) and left == right
+        return len(left) == len(right) and all(map(same, left, right))
+    return True
+
+
 def guarded(args: Args) -> tuple[Args, list[Any]]:
     """Return a copy of the arguments whose arrays lie between guard bands, and the bands to look at afterwards."""
     copies, bands = [], []
@@ -67,7 +92,7 @@ def broken(bands: Sequence[Any]) -> bool:
 
 
 def copied(args: Args) -> Args:
-    """Return the arguments with every array and tensor copied; other objects stay what they are."""
+    """Return the arguments with every array and tensor copied, in lists, dicts and tuples too; others stay as is."""
     return tuple(_copy(arg) for arg in args)
 
 
@@ -141,9 +166,18 @@ def _tolerance(real_bytes: int, check: Check) -> tuple[float, float]:
     return (rtol if check.rtol is None else check.rtol, atol if check.atol is None else check.atol)
 
 
+def _as_numbers(value: Any) -> Any:
+    """Return what `as_array` does, and numbers of numpy that are no Python numbers too, such as a float32 sum."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.inexact) and not isinstance(value, float | complex):
+        return numpy.asarray(value)
+    return as_array(value)
+
+
 def _guarded_copy(arg: Any) -> tuple[Any, list[Any]]:
     numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(arg, numpy.ndarray) or not arg.flags.c_contiguous or arg.dtype.hasobject:
+    # A matrix or a masked array would lose what makes it one.
+    if numpy is None or type(arg) is not numpy.ndarray or not arg.flags.c_contiguous or arg.dtype.hasobject:
         return _copy(arg), []
     size = arg.nbytes
     raw = numpy.full(size + 3 * _GUARD_BYTES, _GUARD, numpy.uint8)
@@ -159,9 +193,19 @@ def _copy(arg: Any) -> Any:
         return arg.copy(order="K")
     if hasattr(arg, "detach") and hasattr(arg, "clone"):
         return arg.detach().clone()
+    if type(arg) is dict:
+        return {key: _copy(value) for key, value in arg.items()}
     if isinstance(arg, list):
-        return list(arg)
+        return list(arg) if _is_plain(arg) else list(map(_copy, arg))
+    if isinstance(arg, tuple) and not _is_plain(arg):
+        make = getattr(type(arg), "_make", type(arg))  # a named tuple is made another way
+        return make(map(_copy, arg))
     return arg
+
+
+def _is_plain(items: Sequence[Any]) -> bool:
+    """Return whether there are only numbers and words in there: a million of them are best handled as one."""
+    return _PLAIN.issuperset(map(type, items))
 
 
 def _changed(arg: Any, change: Any) -> Any:

@@ -14,7 +14,7 @@ from tunewise import settings
 from tunewise.decision import Rung
 from tunewise.errors import InvalidSetting
 from tunewise.settings import Mode
-from tunewise.store import Store, open_store
+from tunewise.store import Store, open_store, renew_in_children
 
 
 class Forgetful(Protocol):
@@ -44,6 +44,11 @@ class _Process:
         self.lock = threading.RLock()
         self.store: Store | None = None
         self.forgetful: weakref.WeakSet[Forgetful] = weakref.WeakSet()
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """Begin a forked child with a lock of its own."""
+        self.lock = threading.RLock()
 
 
 _process = _Process()

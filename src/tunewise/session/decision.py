@@ -1,6 +1,7 @@
 """What users hold in their hands: a decision, and a function that makes it on every call."""
 
 import functools
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,8 +33,9 @@ from tunewise.session.misses import Misses
 from tunewise.session.plan import Plan, Task
 from tunewise.session.tune import Tuning, tune
 from tunewise.settings import Mode, parse_mode
-from tunewise.store import Store
+from tunewise.store import Store, renew_in_children
 
+_MAX_HOT = 100_000  # answers kept at hand; beyond that, beginning anew costs less than choosing
 CHOICE = "choice"  # the one parameter of a plain list of choices
 _frame: Callable[[], context.Frame | None] = context.FRAME.get
 _now: Callable[[], object] = context.FRAME.get  # the same, for a comparison with a mode that only None can pass
@@ -54,7 +56,15 @@ class _Own:
         self.facts: Mapping[str, Any] | None = None
         self.environment: Environment | None = None
         self.others: Sequence[Subject] | None = None
+        self.collected: set[Problem] = set()  # measured completely by this process
         self.has_warned = False
+        self.epoch = 0  # how often everything was forgotten: an answer looked up before that is not kept after it
+        self.lock = threading.RLock()
+        renew_in_children(self)
+
+    def renew(self) -> None:
+        """Begin a forked child with a lock of its own."""
+        self.lock = threading.RLock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +150,13 @@ class Decision(Declaration):
 
     def forget(self) -> None:
         """Drop the answers kept in memory, so that the next question looks into the store again."""
-        self._own.misses.flush()
-        self._own.hot.clear()
-        self._own.framed.clear()
-        self._own.environment = self._own.others = None
+        own = self._own
+        with own.lock:
+            own.epoch += 1
+            own.hot.clear()
+            own.framed.clear()
+            own.environment = own.others = None
+        own.misses.flush()
 
     def mode_in_force(self) -> Mode:
         """Return the mode that counts here: the innermost block, the decision's own, the environment's, or `use`."""
@@ -154,14 +167,13 @@ class Decision(Declaration):
 
     def subject(self, problem: Problem) -> Subject:
         """Return what a measurement of this problem, here and now, is about."""
-        own = self._own
-        if own.facts is None:
-            facts = {"version": self.version} if self.version else {}
-            own.facts = {**facts, **(own.bound.facts() if own.bound else {})}
-        if own.environment is None:
-            machine = detect(self.device)
-            own.environment = environment(machine, libraries=self.libraries, variables=self.variables, must=own.facts)
-        return Subject(self.name, problem, tuple(sorted(self.policy.key.items())), own.environment)
+        # Another thread may forget at any moment: what was read once is used from here on.
+        own, here = self._own, self._own.environment
+        if here is None:
+            machine, facts = detect(self.device), self._facts()
+            here = environment(machine, libraries=self.libraries, variables=self.variables, must=facts)
+            own.environment = here
+        return Subject(self.name, problem, tuple(sorted(self.policy.key.items())), here)
 
     def bound(self) -> "Implementation":
         """Return the function that does the work; raises MissingPart if none was given."""
@@ -198,16 +210,23 @@ class Decision(Declaration):
         self.forget()
         return bound
 
+    def _facts(self) -> Mapping[str, Any]:
+        own, facts = self._own, self._own.facts
+        if facts is None:
+            version = {"version": self.version} if self.version else {}
+            own.facts = facts = {**version, **(own.bound.facts() if own.bound else {})}
+        return facts
+
     def _question(self, problem: Problem) -> Question:
         store = context.current_store()
         return Question(self, self.subject(problem), tuple(self._own.pins), store, lambda: self._others(store))
 
     def _others(self, store: Store) -> Sequence[Subject]:
         """Return what is known of this decision, read once: every new problem is compared with all of it."""
-        own = self._own
-        if own.others is None:
-            own.others = store.subjects(self.name)
-        return own.others
+        own, others = self._own, self._own.others
+        if others is None:
+            own.others = others = store.subjects(self.name)
+        return others
 
     def _look_up(self, features: Mapping[str, Any], mode: Mode | None) -> Answer:
         problem, chosen = self.problem(features), parse_mode(mode or self.mode_in_force())
@@ -215,14 +234,18 @@ class Decision(Declaration):
         seen = own.framed.get(key) or own.misses.again(key) if mode is None else None
         if seen is not None:
             return seen
-        question = self._question(problem)
+        epoch, question = own.epoch, self._question(problem)
         answer = _frozen(climb(question, chosen))
         self._warn_if_elsewhere(question, answer)
-        is_known = answer.rung in ("pin", "memory")
-        if mode is None and (is_known or chosen == "off"):
-            self._keep_hot(features, answer)
-        elif mode is None:
-            own.misses.first(key, answer, question.subject, question.store)
+        if mode is not None:
+            return answer
+        with own.lock:
+            if epoch != own.epoch:  # somebody has just tuned: this answer may be out of date
+                return answer
+            if answer.rung in ("pin", "memory") or chosen == "off":
+                self._keep_hot(problem, answer)
+            else:
+                own.misses.first(key, answer, question.subject, question.store)
         return answer
 
     def _warn_if_elsewhere(self, question: Question, answer: Answer) -> None:
@@ -236,16 +259,19 @@ class Decision(Declaration):
                 f"{self.name}: the answer was {said}; tune again if that matters", EnvironmentWarning, stacklevel=5
             )
 
-    def _keep_hot(self, features: Mapping[str, Any], answer: Answer) -> None:
+    def _keep_hot(self, problem: Problem, answer: Answer) -> None:
         own, frame = self._own, _frame()
         if frame is not None:
-            own.framed[frame, self.problem(features)] = answer
+            own.framed[frame, problem] = answer
             return
-        if len(features) != own.width or set(features) != own.names:
-            own.hot.clear()  # one set of names at a time: values alone are the key
-            own.names, own.width = frozenset(features), len(features)
-            own.pick = itemgetter(*features) if features else tuple
-        own.hot[own.pick(features)] = answer
+        if len(problem) != own.width or set(problem) != own.names:
+            # One set of names at a time: values alone are the key.
+            own.names, own.width = frozenset(problem), len(problem)
+            own.pick = itemgetter(*problem) if problem else tuple
+            own.hot = {}  # last: `decide` reads it before `pick`, without the lock
+        if len(own.hot) >= _MAX_HOT:
+            own.hot = {}
+        own.hot[own.pick(problem)] = answer
 
 
 class Implementation:
@@ -261,10 +287,10 @@ class Implementation:
         facts: Callable[[], Mapping[str, Any]] | None = None,
         writes: tuple[int, ...] = (),
     ) -> None:
+        functools.update_wrapper(self, function)  # first: attributes of the function must not replace ours
         self.decision = decision
         self._function, self._writes = function, writes
         self._build, self._load, self._facts = build, load, facts
-        functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with the config the ladder gives. In `tune` and `collect` mode a new problem is measured first."""
@@ -275,14 +301,24 @@ class Implementation:
         """Return the answer for these arguments; in `tune` and `collect` mode, tune a new problem first."""
         decision, features = self.decision, self._features(args, kwargs)
         answer = decision.decide(features)
-        if answer.rung in ("pin", "memory"):
+        if answer.rung == "pin" or (answer.rung == "memory" and not self._is_to_collect(features)):
             return answer
         frame, mode = _frame(), decision.mode_in_force()
         if mode not in ("tune", "collect") or (frame is not None and answer.rung in frame.accept):
             return answer
         bounds = {} if frame is None else {"budget": frame.budget, "seconds": frame.seconds}
         plan = {name: value for name, value in bounds.items() if value is not None}
-        return self._tune(args, kwargs, features, measure_all=mode == "collect", **plan).answer
+        tuning = self._tune(args, kwargs, features, measure_all=mode == "collect", **plan)
+        if mode == "collect":
+            decision._own.collected.add(decision.problem(features))
+        return tuning.answer
+
+    def _is_to_collect(self, features: Mapping[str, Any]) -> bool:
+        """Return whether a known problem is still to be measured completely, once in this process."""
+        decision = self.decision
+        if decision.mode_in_force() != "collect":
+            return False
+        return decision.problem(features) not in decision._own.collected
 
     def tune(self, *args: Any, **plan: Any) -> Tuning:
         """Tune the problem these arguments are, unless it is known; the answer is remembered for good.
@@ -311,9 +347,11 @@ class Implementation:
         return self.decision.features(*args, **{k: v for k, v in kwargs.items() if k not in self.decision.space.names})
 
     def _tune(self, args: Args, kwargs: Mapping[str, Any], features: Mapping[str, Any], **plan: Any) -> Tuning:
-        chosen = _plan(self.decision, plan)
+        chosen, task = _plan(self.decision, plan), self._task(args, kwargs, features)
         try:
-            return tune(self._task(args, kwargs, features), chosen, context.current_store(), measurer_for)
+            tuning = tune(task, chosen, context.current_store(), measurer_for)
+            self.decision._own.misses.drop(task.subject.problem)
+            return tuning
         finally:
             self.decision.forget()
 
@@ -321,11 +359,12 @@ class Implementation:
         decision = self.decision
         problem = decision.problem(features)
         work = self._work(args, kwargs, problem)
-        return Task(decision, decision.subject(problem), work, self._build, tuple(decision._own.pins))
+        return Task(decision, decision.subject(problem), work, self._build)
 
     def _work(self, args: Args, kwargs: Mapping[str, Any], problem: Problem) -> Work:
-        decision, given = self.decision, dict(kwargs)
-        check = decision.check
+        decision, check = self.decision, self.decision.check
+        # A parameter that the caller fixes for one call must not be fixed for all candidates.
+        given = {name: value for name, value in kwargs.items() if name not in decision.space.names}
         more: list[Args] = []
         if decision.inputs is not None and check.is_on:
             more += [decision.inputs(problem, seed) for seed in (1, 2)]

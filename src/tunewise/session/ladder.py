@@ -88,9 +88,19 @@ def show(config: Mapping[str, object]) -> str:
 
 def remembered(question: Question) -> Answer | None:
     """Return the answer of exact memory, or None if there is none."""
-    for verdict in reversed(question.store.verdicts(question.subject)):
-        if question.declaration.space.why_not(verdict.winner) is None:
-            return _answer_of(verdict, question)
+    verdict = in_force(question.store.verdicts(question.subject), question.declaration)
+    return None if verdict is None else _answer_of(verdict, question)
+
+
+def in_force(verdicts: Sequence[Verdict], declaration: Declaration) -> Verdict | None:
+    """Return the latest verdict that still holds, or None.
+
+    A winner that is no longer in the space does not, and neither does a tie or failure of what was the default then.
+    """
+    for verdict in reversed(verdicts):
+        is_past = verdict.ending != "win" and verdict.incumbent != declaration.default
+        if verdict.winner in declaration.space and not is_past:
+            return verdict
     return None
 
 
@@ -103,14 +113,14 @@ def _pinned(question: Question) -> Answer | None:
 
 
 def _near(question: Question) -> Answer | None:
-    limit = log(question.declaration.near)
-    near = ((_distance(question.subject, other), other) for other in question.others())
+    limit, problem = log(question.declaration.near), question.subject.problem
+    near = ((_distance(question.subject, other), other) for other in question.others() if other.problem != problem)
     for _, other in sorted((pair for pair in near if pair[0] <= limit), key=lambda pair: pair[0]):
-        for verdict in reversed(question.store.verdicts(other)):
-            if limit > 0 and verdict.ending != "failed" and verdict.winner in question.declaration.space:
-                config = question.declaration.space.config(verdict.winner)
-                reason = f"tuned for the near problem {other.problem}"
-                return Answer(config, "near", f"run {verdict.run[:8]}", reason, 0.5, verdict.time_s)
+        verdict = in_force(question.store.verdicts(other), question.declaration)
+        if verdict is not None and verdict.ending != "failed" and limit > 0:
+            config = question.declaration.space.config(verdict.winner)
+            reason = f"tuned for the near problem {other.problem}"
+            return Answer(config, "near", f"run {verdict.run[:8]}", reason, 0.5, verdict.time_s)
     return None
 
 
@@ -133,10 +143,11 @@ def _answer_of(verdict: Verdict, question: Question) -> Answer:
         "tie": "tie: nothing beat the default beyond the noise",
         "failed": f"the last tuning run failed: {verdict.detail}",
     }
-    confidence = None if verdict.ending == "failed" else 1 - verdict.p_value if verdict.ending == "win" else 0.99
-    reason = "; ".join(
-        filter(None, [reasons[verdict.ending], f"{verdict.evaluations} configs tried", unlike(question)])
-    )
+    confidence = {"win": 1 - verdict.p_value, "tie": 0.99, "failed": None}[verdict.ending]
+    why = reasons[verdict.ending]
+    if verdict.ending == "win" and not verdict.challenger_s:
+        why, confidence = f"the fastest that is right; {verdict.detail}", None
+    reason = "; ".join(filter(None, [why, f"{verdict.evaluations} configs tried", unlike(question)]))
     return Answer(config, "memory", f"run {verdict.run[:8]}", reason, confidence, verdict.time_s)
 
 
@@ -152,7 +163,7 @@ def unlike(question: Question) -> str:
 
 def _why_unknown(question: Question) -> str:
     if question.store.verdicts(question.subject):
-        return "the remembered winner is no longer in the space"
+        return "the remembered winner is no longer in the space, or what was tuned against is no longer the default"
     trials = question.store.trials(question.subject)
     if trials:
         tried = len({show(trial.config) for trial in trials})

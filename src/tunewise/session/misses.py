@@ -5,8 +5,8 @@ import threading
 import weakref
 from typing import Any
 
-from tunewise.decision import Answer, Subject
-from tunewise.store import Store
+from tunewise.decision import Answer, Problem, Subject
+from tunewise.store import Store, renew_in_children
 
 _LIMIT = 10_000  # problems counted by one process
 
@@ -18,6 +18,7 @@ class Misses:
         self._lock = threading.Lock()
         self._open: dict[tuple[Any, ...], _Count] = {}
         self._is_registered = False
+        renew_in_children(self)
 
     def again(self, key: tuple[Any, ...]) -> Answer | None:
         """Return the answer given before and count the question, or None if it was never asked."""
@@ -42,6 +43,15 @@ class Misses:
             if len(self._open) < _LIMIT:
                 self._open[key] = count = _Count(answer, subject, store)
                 count.write()
+
+    def drop(self, problem: Problem) -> None:
+        """Forget the counts of a problem that has been tuned, written or not."""
+        with self._lock:
+            self._open = {key: count for key, count in self._open.items() if key[1] != problem}
+
+    def renew(self) -> None:
+        """Begin anew in a forked child: its parent writes what was counted before."""
+        self._lock, self._open = threading.Lock(), {}
 
     def flush(self) -> None:
         """Write the counts that are not written yet and start anew."""

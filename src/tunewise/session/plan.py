@@ -9,7 +9,6 @@ from tunewise.errors import InvalidSetting
 from tunewise.measure.work import Work
 from tunewise.search import AUTO
 from tunewise.session import events
-from tunewise.session.ladder import Pin
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,7 @@ class Plan:
     seeds: Sequence[Mapping[str, Any]] = ()
     strategy: str = AUTO
     seed: int = 0
-    again: bool = False  # measure although the answer is known
+    again: bool = False  # measure although the answer is known: new configs, and what failed before
     wait_s: float | None = None  # for another process that tunes the same problem; None: until it is done
     measure_all: bool = False  # no config is dropped early: for a data set
     listener: events.Listener = events.ignore
@@ -41,4 +40,3 @@ class Task:
     subject: Subject
     work: Work
     build: Callable[[Config], object] | None = None
-    pins: Sequence[Pin] = ()

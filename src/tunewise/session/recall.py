@@ -55,7 +55,7 @@ def misses(decision: str | None = None) -> list[Miss]:
 def _subjects(decision: str, like: Mapping[str, Any]) -> list[Subject]:
     subjects = current_store().subjects(decision)
     if not subjects:
-        raise NotFound(_unknown(decision))
+        raise NotFound(unknown(decision))
     wanted = Problem(like)
     known = sorted({name for subject in subjects for name in subject.problem})
     for name in wanted:
@@ -64,7 +64,8 @@ def _subjects(decision: str, like: Mapping[str, Any]) -> list[Subject]:
     return [s for s in subjects if all(s.problem.get(name) == value for name, value in wanted.items())]
 
 
-def _unknown(decision: str) -> str:
+def unknown(decision: str) -> str:
+    """Return a sentence about a decision of which nothing is remembered, with the name that may be meant."""
     names = current_store().decisions()
     if not names:
         return f"nothing is remembered of {decision!r}, nor of any other decision: tune one first"

@@ -1,5 +1,6 @@
 """Names of living decisions: two different ones with one name would mix their memories."""
 
+import os
 import sys
 import threading
 import weakref
@@ -13,12 +14,12 @@ _lock = threading.Lock()
 
 
 def register(decision: Declaration) -> None:
-    """Refuse a second living decision of one name, unless the same line of code declares it again."""
+    """Refuse a second living decision of one name, unless the same line declares it again, or a prompt or notebook."""
     place = _declared_at()
     with _lock:
         other = _declared.get(decision.name)
         before = _places.get(decision.name)
-        if other is not None and before is not None and before != place and not place[0].startswith("<"):
+        if other is not None and before is not None and before != place and os.path.exists(place[0]):
             spots = " and ".join(f"{file}:{line}" for file, line in (before, place))
             raise DuplicateDecision(f"two decisions are named {decision.name!r} ({spots}): rename one of them")
         _declared[decision.name] = decision

@@ -14,14 +14,13 @@ from tunewise import search
 from tunewise.decision import Config, Failure, Outcome, Places, Timing, Trial, Verdict, merged
 from tunewise.errors import TunewiseError
 from tunewise.measure.compare import Comparison, compare
-from tunewise.measure.race import ENTRY, HOPELESS, ROUNDS, Round, race
+from tunewise.measure.race import ENTRY, HOPELESS, ROUNDS, Gap, Round, race
 from tunewise.measure.work import Measurer
 from tunewise.session import events, seeds
 from tunewise.session.plan import Plan, Task
 from tunewise.store import Store
 
 BATCH = 16
-_TIE = 1.005  # finalists this close are equal: the one earlier in the space's order goes on
 _COLLECT_SAMPLES = 5
 _DOUBT = 1.45  # nine times in ten a machine is not slower than this by chance
 
@@ -42,6 +41,7 @@ class Run:
         self.measured = 0
         past = [t for t in store.trials(task.subject) if t.config in self._space]
         self._id = self._resumed(past) or uuid.uuid4().hex
+        past = [t for t in past if t.run == self._id or not (plan.again and isinstance(t.outcome, Failure))]
         for trial in past:
             self._learn(trial)
         self._older = [t for t in past if t.run != self._id]
@@ -109,7 +109,7 @@ class Run:
         fresh = [config for config in configs if not self._is_known(config)]
         built = self._build(fresh)
         for config, broken in zip(fresh, built, strict=True):
-            if time.monotonic() > self._deadline and self.known:
+            if time.monotonic() > self._deadline and self._is_known(self._default):
                 return
             hopeless_s = inf if self._plan.measure_all else HOPELESS * self._best_s()
             outcome = broken or self._measurer.first(config, hopeless_s)
@@ -149,14 +149,14 @@ class Run:
             self._remember([Trial(config, wrong, "check", self._id, time.time())])
         return wrong is None
 
-    def _race(self, runners: Sequence[Config], rounds: Sequence[Round]) -> list[tuple[Config, float]]:
-        """Race configs, remember every round, and return who is left, best first, with the time over the best one's."""
-        order = [(config, 1.0) for config in runners]
+    def _race(self, runners: Sequence[Config], rounds: Sequence[Round]) -> Sequence[Gap]:
+        """Race configs, remember every round, and return who may still win, best first."""
+        order: Sequence[Gap] = [Gap(config, 0.0, inf) for config in runners]
         rng = random.Random(f"{self._plan.seed}/{len(self.known)}")
         for standing in race(self._measurer, runners, rounds, rng):
             at = time.time()
             self._remember([Trial(config, outcome, "race", self._id, at) for config, outcome in standing.fresh])
-            order = list(standing.order)
+            order = standing.order
         return order
 
     def _final(self) -> Verdict:
@@ -181,9 +181,9 @@ class Run:
         limit_s = factor * self._best_s()
         return [self._configs[p] for p in self._ranked() if self._times[p] <= limit_s * self._paces.get(p, 1.0)]
 
-    def _challenger(self, order: Sequence[tuple[Config, float]]) -> Config | None:
+    def _challenger(self, order: Sequence[Gap]) -> Config | None:
         """Return the winner of a race; of equals, the default or else the first in the space's order."""
-        equal = [config for config, ratio in order if ratio <= _TIE and self._is_timed(config)]
+        equal = [gap.config for gap in order if gap.is_tied and self._is_timed(gap.config)]
         if self._default in equal:
             return self._default
         return min(equal, key=self._space.places, default=None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tunewise.decision import Answer, Failure, Verdict
 from tunewise.errors import MeasureWarning
 from tunewise.measure.work import Measurer, Work
-from tunewise.session import events
+from tunewise.session import context, events
 from tunewise.session.ladder import Question, remembered
 from tunewise.session.plan import Plan, Task
 from tunewise.session.run import Run
@@ -30,7 +30,7 @@ class Tuning:
 
 def tune(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], Measurer]) -> Tuning:
     """Answer from memory if the problem is known; otherwise tune it, once, however many processes ask at once."""
-    question = Question(task.declaration, task.subject, task.pins, store, lambda: store.subjects(task.subject.decision))
+    question = Question(task.declaration, task.subject, (), store, lambda: store.subjects(task.subject.decision))
     known = _settled(question, plan)
     if known is not None:
         return Tuning(known)
@@ -68,7 +68,8 @@ def _run(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], M
     measurer = make_measurer(task.work)
     try:
         run = Run(task, plan, store, measurer)
-        verdict = run.go()
+        with context.mode("use"):  # a candidate that makes decisions of its own must not measure them meanwhile
+            verdict = run.go()
     finally:
         measurer.close()
     store.forget_miss(task.subject)

@@ -3,6 +3,7 @@
 from tunewise.store.base import Flight, Prune, Pruned, Store, StoreInfo, elsewhere
 from tunewise.store.exchange import Imported, export_to, import_from, merge
 from tunewise.store.layers import LayeredStore
+from tunewise.store.locks import renew_in_children
 from tunewise.store.memory import MemoryStore
 from tunewise.store.opening import open_store
 from tunewise.store.safe import SafeStore
@@ -24,4 +25,5 @@ __all__ = [
     "import_from",
     "merge",
     "open_store",
+    "renew_in_children",
 ]

@@ -51,8 +51,8 @@ class Database:
 
     @property
     def locks(self) -> LockFile:
-        """The lock file beside the database; its directory is made if needed."""
-        if self._locks is None:
+        """The lock file beside the database; its directory is made if needed, again where cleaners removed it."""
+        if self._locks is None or not self.path.parent.is_dir():
             prepare(self.path.parent)
             self._locks = lock_file(self.path.with_name(LOCK_NAME))
         return self._locks

@@ -21,7 +21,8 @@ def prepare(home: Path) -> None:
         home.parent.mkdir(parents=True, exist_ok=True)
         home.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"the store's directory {home} cannot be made: {error.strerror}") from None
+        said = f"{error.strerror}; set TUNEWISE_HOME to another"
+        raise StoreError(f"the store's directory {home} cannot be made: {said}") from None
     reason = why_unsafe(home) or why_remote(home)
     if reason is not None:
         raise StoreError(reason)
