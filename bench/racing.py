@@ -6,7 +6,7 @@ Both try the same configs on the same shapes. The peer calls each config once to
 after the other, and picks the smallest mean. Ours is the product's own tuning run with the CPU time spent in the
 measurer added up: the race, which picks, and the paired final against the default, which the peer does not have.
 Building and loading are counted for neither. Regret is the time of a pick over the better of both picks, in
-many pairs afterwards.
+many pairs afterwards; our pick is whom the race sends into the final.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tunewise.measure import Work  # noqa: E402
 from tunewise.measure.bench import Bench  # noqa: E402
 from tunewise.search import RandomSearch  # noqa: E402
 from tunewise.session.plan import Plan, Task  # noqa: E402
-from tunewise.session.tune import tune  # noqa: E402
+from tunewise.session.tune import Tuning, tune  # noqa: E402
 from tunewise.store import MemoryStore  # noqa: E402
 from tunewise.workloads import find  # noqa: E402
 
@@ -112,12 +112,18 @@ def on_shape(decision: Any, shape: tuple[int, int, int], count: int, trials: int
     }
 
 
+def picked(tuning: Tuning) -> Config:
+    """Return whom the race sent into the final; whether it may replace the default is the final's business."""
+    assert tuning.verdict is not None
+    return tuning.verdict.challenger
+
+
 def trial(task: Task, configs: list[Config], first: int) -> dict[str, float]:
     """Let both pick once, the one that goes first changing from trial to trial."""
     ours, theirs = Timed(task.work), Timed(task.work)
     plan = Plan(seeds=configs, budget=len(configs))
     runs: list[Callable[[], Config]] = [
-        lambda: tune(task, plan, MemoryStore(), lambda _: ours).answer.config,
+        lambda: picked(tune(task, plan, MemoryStore(), lambda _: ours)),
         lambda: fixed(theirs, configs),
     ]
     picks = {first: runs[first](), 1 - first: runs[1 - first]()}

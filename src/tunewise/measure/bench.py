@@ -1,7 +1,7 @@
 """The bench: prepares, runs, times and checks the configs of one piece of work, in whatever process it stands."""
 
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from time import perf_counter, process_time  # bound now, so that no config can bend them later
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from tunewise.decision import Args, Config, Failure, Outcome, Timing, canonical, lower_half_mean
 from tunewise.errors import BuildError
 from tunewise.measure import results
-from tunewise.measure.clocks import CLOCKS, MAX_CALLS, calls_for, time_calls, time_each
+from tunewise.measure.clocks import CLOCKS, MAX_CALLS, calls_for, cost_of, time_calls, time_each
 from tunewise.measure.oracle import Oracle
 from tunewise.measure.work import Work
 
@@ -32,6 +32,7 @@ class Bench:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._clock = CLOCKS[work.policy.clock]
+        self._cost_s = cost_of(self._clock)
         self._ready: dict[str, Callable[..., Any]] = {}
         self._calls: dict[str, int] = {}  # how many calls make a sample of a config
         self._oracle = Oracle(work, self._function)
@@ -80,7 +81,7 @@ class Bench:
         return Timing(tuple(self._timed(function, calls) for _ in range(n)))
 
     def _pair(self, incumbent: Config, challenger: Config, turns: int | None) -> tuple[float, float]:
-        sides = [self._warm(config) for config in (incumbent, challenger)]
+        sides = _alike([self._warm(config) for config in (incumbent, challenger)])
         taken: tuple[list[float], list[float]] = ([], [])
         spent_s, turn = 0.0, 0
         while turn < (turns or MIN_TURNS) or (turns is None and turn < MAX_TURNS and spent_s < _PAIR_S):
@@ -177,7 +178,7 @@ class Bench:
             return self._once(function)
         if self._oracle.changes_args:
             return time_each(self._clock, function, [self._args() for _ in range(min(calls, _MAX_COPIES))])
-        return time_calls(self._clock, function, self._work.args, calls)
+        return time_calls(self._clock, function, self._work.args, calls, self._cost_s)
 
     def _evict(self) -> None:
         if self._sweep is None:
@@ -193,6 +194,12 @@ class Bench:
             return Failure("compile", str(error)[-_DETAIL:])
         except Exception as error:
             return Failure("runtime", f"{type(error).__name__}: {error}"[:_DETAIL])
+
+
+def _alike(sides: Sequence[tuple[Callable[..., Any], int]]) -> list[tuple[Callable[..., Any], int]]:
+    """Return both sides of a pair with the same number of calls a sample, unless they are far apart anyway."""
+    fewest, most = min(calls for _, calls in sides), max(calls for _, calls in sides)
+    return [(function, most if most <= 4 * fewest else calls) for function, calls in sides]
 
 
 def _plausible(outcome: Any) -> Any:

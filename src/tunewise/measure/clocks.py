@@ -14,19 +14,30 @@ CLOCKS: dict[Clock, Callable[[], float]] = {"cpu": time.process_time, "wall": ti
 MAX_CALLS = 100_000
 
 
+def cost_of(clock: Callable[[], float]) -> float:
+    """Return the seconds that reading a clock adds to whatever it times."""
+    return min(abs(clock() - clock()) for _ in range(200))
+
+
 def calls_for(call_s: float, min_sample_s: float) -> int:
     """Return how many calls make a sample long enough to be timed well."""
     return max(1, min(MAX_CALLS, ceil(min_sample_s / max(call_s, 1e-9))))
 
 
-def time_calls(clock: Callable[[], float], function: Callable[..., Any], args: Args, calls: int) -> float:
-    """Return the seconds of one call, averaged over `calls` calls on the same arguments."""
+def time_calls(
+    clock: Callable[[], float], function: Callable[..., Any], args: Args, calls: int, cost_s: float = 0.0
+) -> float:
+    """Return the seconds of one call, averaged over `calls` calls on the same arguments, less the clock's own cost.
+
+    The cost would otherwise be shared by as many calls as a sample has, and tell equal configs apart.
+    """
     with _no_collection():
         repeat = range(calls)
         start = clock()
         for _ in repeat:
             function(*args)
-        return (clock() - start) / calls
+        taken = clock() - start
+    return (taken - cost_s if taken > 2 * cost_s else taken) / calls
 
 
 def time_each(clock: Callable[[], float], function: Callable[..., Any], inputs: Sequence[Args]) -> float:

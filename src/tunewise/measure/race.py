@@ -13,9 +13,9 @@ from statistics import fmean, median
 from tunewise.decision import Config, Failure, Outcome, Timing, canonical, merged
 from tunewise.measure.work import Measurer
 
-HOPELESS = 1.5  # a first launch this much slower than the best so far is not repeated
+HOPELESS = 1.45  # a first launch this much slower than the best so far is not repeated
 ENTRY = 1.35  # after a single warm sample, anything within this of the best may still be the best
-SETTLED = 0.01  # a difference known to this costs little, whichever way it falls
+SETTLED = 0.0075  # a difference known to this costs little, whichever way it falls
 SURE = 2.2  # a difference of so many errors is one
 _TIE = 0.005  # a difference that is none
 _PODIUM = 3  # so many run all regular rounds
@@ -57,7 +57,7 @@ class Gap:
     @property
     def is_tied(self) -> bool:
         """Whether it may be as fast as the leader, for all the laps say; a whole percent behind is behind."""
-        return self.behind <= min(max(_TIE, self.error), 2 * _TIE)
+        return self.behind <= min(max(_TIE, self.error), 1.5 * _TIE)
 
 
 @dataclass(frozen=True, slots=True)
