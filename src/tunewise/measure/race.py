@@ -16,7 +16,7 @@ from tunewise.measure.work import Measurer
 HOPELESS = 1.45  # a first launch this much slower than the best so far is not repeated
 ENTRY = 1.35  # after a single warm sample, anything within this of the best may still be the best
 SETTLED = 0.0075  # a difference known to this costs little, whichever way it falls
-SURE = 2.2  # a difference of so many errors is one
+SURE = 2.5  # a difference of so many errors is one
 _TIE = 0.005  # a difference that is none
 _PODIUM = 3  # so many run all regular rounds
 _DUEL = 2  # whom extra laps are for: the third is no worse than these by more than the noise, and no better
@@ -37,7 +37,7 @@ class Round:
 # Early rounds sort out the field; late ones tell the finalists apart. `bench/racing.py` shows what they cost.
 ROUNDS = (
     *(Round(1, 1.25), Round(2, 1.1), Round(4, 1.05)),
-    *(Round(8, 1.03, is_extra=True), Round(16, 1.02, is_extra=True), Round(32, 1.02, is_extra=True)),
+    *(Round(8, 1.03, is_extra=True), Round(16, 1.02, is_extra=True), Round(48, 1.02, is_extra=True)),
 )
 
 
