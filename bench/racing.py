@@ -5,8 +5,12 @@ Usage: python bench/racing.py [--quick] [--json]
 Both try the same configs on the same shapes. The peer calls each config once to warm up and takes seven samples one
 after the other, and picks the smallest mean. Ours is the product's own tuning run with the CPU time spent in the
 measurer added up: the race, which picks, and the paired final against the default, which the peer does not have.
-Building and loading are counted for neither. Regret is the time of a pick over that of the best config, which many
-more laps over all of them find beforehand; our pick is whom the race sends into the final.
+Building and loading are counted for neither. Our pick is whom the race sends into the final.
+
+Regret is the time of a pick over that of the best config. On a shared machine the order of near-equal configs itself
+drifts by some percent from minute to minute, so neither a minute's best nor the better of two picks is a yardstick: the
+best is the one whose samples have the smallest lower half mean over many laps of all good configs, taken before and
+after every trial.
 """
 
 import argparse
@@ -15,17 +19,17 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from math import exp, inf, log
-from statistics import mean, median
+from statistics import mean
 from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-from tunewise.decision import NO_CHECK, Config, Failure, Outcome, Timing  # noqa: E402
+from tunewise.decision import NO_CHECK, Config, Failure, Outcome, Timing, canonical, lower_half_mean  # noqa: E402
 from tunewise.measure import Work  # noqa: E402
 from tunewise.measure.bench import Bench  # noqa: E402
 from tunewise.measure.race import Round, race  # noqa: E402
@@ -37,6 +41,8 @@ from tunewise.workloads import find  # noqa: E402
 
 SHAPES = [(256, 256, 256), (8, 1024, 512), (64, 64, 4096), (1024, 32, 128), (100, 500, 300), (384, 96, 700)]
 REPEATS = 7
+GOOD = 1.1  # a config within this of the best belongs to the yardstick
+LAPS = 60
 
 
 class Timed:
@@ -83,67 +89,89 @@ def fixed(bench: Timed, configs: list[Config]) -> Config:
     return configs[min(means, key=lambda place: means[place])]
 
 
-def best_of(bench: Bench, configs: list[Config]) -> Config:
-    """Return the best of all configs, found with far more laps than either protocol takes."""
-    order = list(race(bench, configs, (Round(5, 1.2), Round(30, 1.05), Round(60, 1.02)), random.Random(1)))[-1].order
-    return order[0].config
+class Yardstick:
+    """How long the good configs of a shape take, in laps spread over the whole run."""
+
+    def __init__(self, bench: Bench, configs: list[Config]) -> None:
+        self._bench, self._rng = bench, random.Random(1)
+        standings = list(race(bench, configs, (Round(5, 1.25), Round(15, GOOD)), self._rng))
+        self._good = [gap.config for gap in standings[-1].order if gap.ratio <= GOOD]
+        self._laps: list[dict[str, float]] = []
+
+    def run(self, others: Sequence[Config] = (), laps: int = LAPS) -> None:
+        """Time all good configs and some others, lap by lap."""
+        field = [*self._good, *(config for config in others if config not in self._good)]
+        for _ in range(laps):
+            order = self._rng.sample(field, len(field))
+            self._laps.append({canonical.encode(config): self._time(config) for config in order})
+
+    def regret(self, pick: Config) -> float:
+        """Return a pick's time over the best one's, from the laps it ran."""
+        shared = [lap for lap in self._laps if canonical.encode(pick) in lap]
+        always = [config for config in shared[0] if all(config in lap for lap in shared)]
+        times_s = {config: lower_half_mean([lap[config] for lap in shared]) for config in always}
+        return times_s[canonical.encode(pick)] / min(times_s.values())
+
+    def _time(self, config: Config) -> float:
+        outcome = self._bench.sample(config, 1)
+        assert isinstance(outcome, Timing)
+        return outcome.time_s
 
 
-def apart(bench: Bench, pick: Config, best: Config, pairs: int = 60) -> float:
-    """Return a pick's time over the best one's, from many pairs timed by turns."""
-    if pick == best:
-        return 1.0
-    taken = [bench.pair(pick, best) for _ in range(pairs)]
-    return median(pair[0] / pair[1] for pair in taken if isinstance(pair, tuple))
+class Contest:
+    """One shape: both pick again and again, and the yardstick is laid on before and after."""
 
+    def __init__(self, decision: Any, shape: tuple[int, int, int], count: int) -> None:
+        task = decision.bound().task(*decision.make_inputs(dict(zip("mnk", shape, strict=True))))
+        work = Work(task.work.prepare, task.work.args, task.work.default, NO_CHECK, is_prebuilt=True)
+        self.configs = [work.default, *RandomSearch(decision.space).ask(count - 1)]
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            list(pool.map(task.build, self.configs))
+        for config in self.configs:
+            work.prepare(config)  # loads the library: building is over before either starts
+        self._task = Task(task.declaration, task.subject, work)
+        self._yardstick = Yardstick(Bench(work), self.configs)
+        self._yardstick.run()
+        self._picks: dict[str, list[Config]] = {"ours": [], "fixed": []}
+        self._spent_s = {"race": 0.0, "final": 0.0, "fixed": 0.0}
 
-def on_shape(decision: Any, shape: tuple[int, int, int], count: int, trials: int) -> dict[str, float]:
-    features = dict(zip("mnk", shape, strict=True))
-    implementation = decision.bound()
-    task = implementation.task(*decision.make_inputs(features))
-    work = Work(task.work.prepare, task.work.args, task.work.default, NO_CHECK, is_prebuilt=True)
-    configs = [work.default, *RandomSearch(decision.space).ask(count - 1)]
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(task.build, configs))
-    for config in configs:
-        work.prepare(config)  # loads the library: building is over before either starts
-    best = best_of(Bench(work), configs)
-    results = [trial(Task(task.declaration, task.subject, work), configs, best, turn % 2) for turn in range(trials)]
-    fixed_s, race_s, final_s = (sum(result[key] for result in results) for key in ("fixed_s", "race_s", "final_s"))
-    return {
-        "fixed_s": fixed_s,
-        "race_s": race_s,
-        "final_s": final_s,
-        "less": fixed_s / race_s,
-        "less_with_final": fixed_s / (race_s + final_s),
-        "regret": geomean([result["regret"] for result in results]),
-        "fixed_regret": geomean([result["fixed_regret"] for result in results]),
-    }
+    def trial(self, seed: int) -> None:
+        """Let both pick once, the one that goes first changing from trial to trial."""
+        turns = [lambda: self._race(seed), self._fixed]
+        for turn in turns if seed % 2 else reversed(turns):
+            turn()
+        self._yardstick.run([pick for picks in self._picks.values() for pick in picks])
+
+    def _race(self, seed: int) -> None:
+        bench = Timed(self._task.work)
+        plan = Plan(seeds=self.configs, budget=len(self.configs), seed=seed)
+        self._picks["ours"].append(picked(tune(self._task, plan, MemoryStore(), lambda _: bench)))
+        self._spent_s["race"] += bench.search_s
+        self._spent_s["final"] += bench.final_s
+
+    def _fixed(self) -> None:
+        bench = Timed(self._task.work)
+        self._picks["fixed"].append(fixed(bench, self.configs))
+        self._spent_s["fixed"] += bench.search_s
+
+    def result(self) -> dict[str, float]:
+        """Return what was spent, and the regrets."""
+        spent = self._spent_s
+        return {
+            "fixed_s": spent["fixed"],
+            "race_s": spent["race"],
+            "final_s": spent["final"],
+            "less": spent["fixed"] / spent["race"],
+            "less_with_final": spent["fixed"] / (spent["race"] + spent["final"]),
+            "regret": geomean([self._yardstick.regret(pick) for pick in self._picks["ours"]]),
+            "fixed_regret": geomean([self._yardstick.regret(pick) for pick in self._picks["fixed"]]),
+        }
 
 
 def picked(tuning: Tuning) -> Config:
     """Return whom the race sent into the final; whether it may replace the default is the final's business."""
     assert tuning.verdict is not None
     return tuning.verdict.challenger
-
-
-def trial(task: Task, configs: list[Config], best: Config, first: int) -> dict[str, float]:
-    """Let both pick once, the one that goes first changing from trial to trial."""
-    ours, theirs = Timed(task.work), Timed(task.work)
-    plan = Plan(seeds=configs, budget=len(configs))
-    runs: list[Callable[[], Config]] = [
-        lambda: picked(tune(task, plan, MemoryStore(), lambda _: ours)),
-        lambda: fixed(theirs, configs),
-    ]
-    picks = {first: runs[first](), 1 - first: runs[1 - first]()}
-    bench = Bench(task.work)
-    return {
-        "fixed_s": theirs.search_s,
-        "race_s": ours.search_s,
-        "final_s": ours.final_s,
-        "regret": apart(bench, dict(picks[0]), best),
-        "fixed_regret": apart(bench, dict(picks[1]), best),
-    }
 
 
 def geomean(values: list[float]) -> float:
@@ -156,8 +184,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     decision = find("gemm")
-    shapes, count, trials = (SHAPES[:2], 80, 2) if options.quick else (SHAPES, 160, 4)
-    rows = {shape: on_shape(decision, shape, count, trials) for shape in shapes}
+    shapes, count, trials = (SHAPES[:2], 80, 2) if options.quick else (SHAPES, 160, 8)
+    contests = {shape: Contest(decision, shape, count) for shape in shapes}
+    for seed in range(trials):
+        for contest in contests.values():
+            contest.trial(seed)
+    rows = {shape: contest.result() for shape, contest in contests.items()}
     keys = ("less", "less_with_final", "regret", "fixed_regret")
     total = {key: geomean([row[key] for row in rows.values()]) for key in keys}
     if options.json:

@@ -130,7 +130,7 @@ def test_where_laps_disagree_fewer_are_dropped() -> None:
 
 
 def test_extra_laps_are_for_an_order_that_is_not_settled() -> None:
-    rounds, times = (Round(8, 2.0), Round(16, 2.0, is_extra=True)), {0: 1.0, 1: 1.0, 2: 1.0}
+    rounds, times = (Round(8, 2.0), Round(16, 2.0, most=2)), {0: 1.0, 1: 1.0, 2: 1.0}
     steady, moody = Moody(times, 0.001, 1), Moody(times, 0.2, 1)
     run(steady, rounds)
     run(moody, rounds)
@@ -139,11 +139,19 @@ def test_extra_laps_are_for_an_order_that_is_not_settled() -> None:
 
 
 def test_equals_stay_tied_although_only_two_of_them_run_on() -> None:
-    rounds = (Round(4, 2.0), Round(16, 2.0, is_extra=True))
+    rounds = (Round(4, 2.0), Round(16, 2.0, most=2))
     standings = [run(Moody(dict.fromkeys(range(4), 1.0), 0.02, seed), rounds)[-1] for seed in range(20)]
     duels = [standing for standing in standings if len(standing.fresh) == 2]
     assert len(duels) > 5
     assert any(len(standing.order) > 2 for standing in duels)
+
+
+def test_who_was_slow_in_one_of_two_samples_is_not_yet_slow() -> None:
+    measurer = Scripted({0: 1.0, 1: 1.4, 2: 1.4, 3: 1.0, 4: 1.0})  # 1 and 2 run at a slow moment
+    runners = [{"id": which} for which in measurer.times]
+    qualifying_s = [1.0, 1.0, 1.4, 1.4, 1.0]
+    (standing,) = race(measurer, runners, (Round(1, 1.3),), random.Random(0), qualifying_s)
+    assert sorted(ids(standing)) == [0, 1, 3, 4]
 
 
 def test_what_is_a_percent_behind_is_never_tied() -> None:

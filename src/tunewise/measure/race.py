@@ -1,43 +1,43 @@
 """The race: shuffled, interleaved laps that spend their samples on the configs that can still win.
 
-A machine changes its speed from one tenth of a second to the next, sometimes twofold. What was timed in one lap was
-timed at about one speed, so configs are compared lap by lap, and each lap's common speed drops out.
+A machine changes its speed from one tenth of a second to the next, sometimes twofold. The runners of a lap run at
+about one speed, and all have run the same laps, so the mean of the faster half of their samples compares them at the
+speed the machine has when nothing disturbs it.
 """
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, log, sqrt
-from statistics import fmean, median
+from statistics import pvariance
 
-from tunewise.decision import Config, Failure, Outcome, Timing, canonical, merged
+from tunewise.decision import Config, Failure, Outcome, Timing, canonical, lower_half_mean, merged
 from tunewise.measure.work import Measurer
 
 HOPELESS = 1.45  # a first launch this much slower than the best so far is not repeated
-ENTRY = 1.35  # after a single warm sample, anything within this of the best may still be the best
-SETTLED = 0.0075  # a difference known to this costs little, whichever way it falls
+ENTRY = 1.6  # after a single sample, anything within this of the best may still be the best
+SETTLED = 0.01  # a difference known to this costs little, whichever way it falls
 SURE = 2.5  # a difference of so many errors is one
 _TIE = 0.005  # a difference that is none
 _PODIUM = 3  # so many run all regular rounds
-_DUEL = 2  # whom extra laps are for: the third is no worse than these by more than the noise, and no better
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
     """Run so many laps, then keep those within `keep` times the best, and more where the laps disagree.
 
-    An extra round is a duel of the first two, run only while the order is not settled.
+    A round for a few is extra: the first `most` go on alone, and only while it is not settled who leads.
     """
 
     laps: int
     keep: float
-    is_extra: bool = False
+    most: int | None = None
 
 
 # Early rounds sort out the field; late ones tell the finalists apart. `bench/racing.py` shows what they cost.
 ROUNDS = (
-    *(Round(1, 1.25), Round(2, 1.1), Round(4, 1.05)),
-    *(Round(8, 1.03, is_extra=True), Round(16, 1.02, is_extra=True), Round(48, 1.02, is_extra=True)),
+    *(Round(1, 1.3), Round(2, 1.12), Round(4, 1.06)),
+    *(Round(4, 1.04, most=6), Round(8, 1.03, most=4), Round(16, 1.02, most=2), Round(32, 1.02, most=2)),
 )
 
 
@@ -69,18 +69,27 @@ class Standing:
 
 
 def race(
-    measurer: Measurer, runners: Sequence[Config], rounds: Sequence[Round], rng: random.Random
+    measurer: Measurer,
+    runners: Sequence[Config],
+    rounds: Sequence[Round],
+    rng: random.Random,
+    qualifying_s: Sequence[float] = (),
 ) -> Iterator[Standing]:
-    """Race configs and yield the standing after every round; ends early when one is left or the order is settled."""
+    """Race configs and yield the standing after every round; ends early when one is left or the order is settled.
+
+    `qualifying_s` has a sample of each runner from an earlier time: who was slow in one of two is not yet slow.
+    """
     laps: dict[str, list[float]] = {canonical.encode(config): [] for config in runners}
+    for config, sample_s in zip(runners, qualifying_s, strict=False):
+        laps[canonical.encode(config)].append(sample_s)
     gaps, beside = [Gap(config, 0.0, inf) for config in runners], list[Gap]()
     for this in rounds:
         running = [gap.config for gap in gaps]
-        if len(running) < 2 or (this.is_extra and _is_settled(gaps[1])):
+        if len(running) < 2 or (this.most and _is_settled(gaps[1])):
             return
-        if this.is_extra:  # who is tied stays so; only the first two go on
-            beside = beside or [gap for gap in gaps[_DUEL:] if gap.is_tied]
-            running = running[:_DUEL]
+        if this.most:  # who is tied stays so, even where it runs no more
+            beside += [gap for gap in gaps[this.most :] if gap.is_tied]
+            running = running[: this.most]
         fresh = _run(measurer, running, this.laps, rng)
         for config, outcome in fresh:
             if isinstance(outcome, Timing):
@@ -93,7 +102,7 @@ def race(
 def _kept(gaps: Sequence[Gap], this: Round) -> list[Gap]:
     """Return who stays in: dropping one of a few on the word of a few laps saves little and may cost the best."""
     within = [gap for gap in gaps if gap.behind <= log(this.keep) + gap.error]
-    return within if this.is_extra else list(gaps[: max(len(within), _PODIUM)])
+    return within if this.most else list(gaps[: max(len(within), _PODIUM)])
 
 
 def _is_settled(second: Gap) -> bool:
@@ -114,21 +123,25 @@ def _run(measurer: Measurer, running: Sequence[Config], laps: int, rng: random.R
 
 
 def _gaps(runners: Sequence[Config], laps: Mapping[str, Sequence[float]]) -> list[Gap]:
-    """Return the runners best first. Every comparison is made within laps, where both ran at about one speed."""
-    if not runners:
-        return []
+    """Return the runners best first."""
     logs = [[log(sample) for sample in laps[canonical.encode(config)]] for config in runners]
-    common = [fmean(lap) for lap in zip(*logs, strict=True)]
-    scores = [median(value - shared for value, shared in zip(row, common, strict=True)) for row in logs]
-    leader = logs[scores.index(min(scores))]
-    gaps = [_gap(config, row, leader) for config, row in zip(runners, logs, strict=True)]
-    return sorted(gaps, key=lambda gap: gap.behind)
+    leader = min(logs, key=lower_half_mean, default=[])
+    return sorted((_gap(config, row, leader) for config, row in zip(runners, logs, strict=True)), key=_behind)
+
+
+def _behind(gap: Gap) -> float:
+    return gap.behind
 
 
 def _gap(config: Config, row: Sequence[float], leader: Sequence[float]) -> Gap:
-    differences = [mine - best for mine, best in zip(row, leader, strict=True)]
-    behind, count = median(differences), len(differences)
-    scatter = median(abs(difference - behind) for difference in differences)
-    # 1.4826 makes a median deviation a standard one; a median is 1.25 times less certain than a mean; and a scatter
-    # known from a few laps is itself uncertain.
-    return Gap(config, behind, 1.25 * 1.4826 * scatter / sqrt(count) * (1 + 3 / count))
+    """Return the gap to the leader; its error by leaving out one lap at a time, for both."""
+    behind, count = _apart(row, leader), len(row)
+    if count <= 2:
+        return Gap(config, behind, 0.0)
+    without = [_apart([*row[:i], *row[i + 1 :]], [*leader[:i], *leader[i + 1 :]]) for i in range(count)]
+    error = sqrt((count - 1) * pvariance(without))
+    return Gap(config, behind, error * (1 + 3 / count))  # an error known from a few laps is itself uncertain
+
+
+def _apart(row: Sequence[float], leader: Sequence[float]) -> float:
+    return lower_half_mean(row) - lower_half_mean(leader)

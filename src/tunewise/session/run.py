@@ -22,7 +22,6 @@ from tunewise.store import Store
 
 BATCH = 16
 _COLLECT_SAMPLES = 5
-_DOUBT = 1.45  # nine times in ten a machine is not slower than this by chance
 
 
 class Run:
@@ -36,7 +35,6 @@ class Run:
         self._configs: dict[Places, Config] = {}
         self._sources: dict[Places, str] = {}
         self._times: dict[Places, float] = {}  # of those that ran: what everything is judged by
-        self._paces: dict[Places, float] = {}  # how much slower the machine was when a config was timed, where in doubt
         self._verified: set[Places] = set()
         self.measured = 0
         past = [t for t in store.trials(task.subject) if t.config in self._space]
@@ -93,17 +91,6 @@ class Run:
             laps = (self._task.work.policy.steps or _COLLECT_SAMPLES) - 1
             self._race([config for config in fresh if self._is_timed(config)], (Round(laps, inf),))
 
-    def _doubt(self, config: Config) -> None:
-        """If a config was a little too slow, time the best one again: the machine may be what is slower now."""
-        places, best_s = self._space.places(config), self._best_s()
-        if self._plan.measure_all or not ENTRY * best_s < self._times.get(places, inf) <= _DOUBT * ENTRY * best_s:
-            return
-        best = self._ranked()[0]
-        outcome = self._measurer.sample(self._configs[best], 1)
-        self._remember([Trial(self._configs[best], outcome, "race", self._id, time.time())])
-        if isinstance(outcome, Timing):
-            self._paces[places] = max(1.0, outcome.time_s / best_s)
-
     def _evaluate(self, configs: Sequence[Config], source: str) -> None:
         """Measure each config for the first time and remember it at once: a killed run never measures it again."""
         fresh = [config for config in configs if not self._is_known(config)]
@@ -114,7 +101,6 @@ class Run:
             hopeless_s = inf if self._plan.measure_all else HOPELESS * self._best_s()
             outcome = broken or self._measurer.first(config, hopeless_s)
             self._remember([Trial(config, outcome, source, self._id, time.time())])
-            self._doubt(config)
             self.measured += 1
             self._spent += 1
             self._tell_evaluated(config, outcome, source)
@@ -153,7 +139,8 @@ class Run:
         """Race configs, remember every round, and return who may still win, best first."""
         order: Sequence[Gap] = [Gap(config, 0.0, inf) for config in runners]
         rng = random.Random(f"{self._plan.seed}/{len(self.known)}")
-        for standing in race(self._measurer, runners, rounds, rng):
+        qualifying_s = [self._times[self._space.places(config)] for config in runners]
+        for standing in race(self._measurer, runners, rounds, rng, qualifying_s):
             at = time.time()
             self._remember([Trial(config, outcome, "race", self._id, at) for config, outcome in standing.fresh])
             order = standing.order
@@ -177,9 +164,9 @@ class Run:
         return self._within(ENTRY)
 
     def _within(self, factor: float) -> list[Config]:
-        """Return the configs within a factor of the best, best first, at the pace the machine had when they ran."""
+        """Return the configs within a factor of the best, best first."""
         limit_s = factor * self._best_s()
-        return [self._configs[p] for p in self._ranked() if self._times[p] <= limit_s * self._paces.get(p, 1.0)]
+        return [self._configs[p] for p in self._ranked() if self._times[p] <= limit_s]
 
     def _challenger(self, order: Sequence[Gap]) -> Config | None:
         """Return the winner of a race; of equals, the default or else the first in the space's order."""
