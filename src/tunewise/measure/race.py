@@ -1,15 +1,15 @@
 """The race: shuffled, interleaved laps that spend their samples on the configs that can still win.
 
-A machine changes its speed from one tenth of a second to the next, sometimes twofold. The runners of a lap run at
-about one speed, and all have run the same laps, so the mean of the faster half of their samples compares them at the
-speed the machine has when nothing disturbs it.
+A machine changes its speed from one tenth of a second to the next, sometimes twofold, so nothing is compared that ran
+at different times. All runners have run the same laps: of many, the faster half of each one's samples counts. The laps
+of a few are so short that all run at one speed: they are compared lap by lap, in the faster half of the laps.
 """
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, log, sqrt
-from statistics import pvariance
+from statistics import fmean, median, pvariance
 
 from tunewise.decision import Config, Failure, Outcome, Timing, canonical, lower_half_mean, merged
 from tunewise.measure.work import Measurer
@@ -20,6 +20,8 @@ SETTLED = 0.01  # a difference known to this costs little, whichever way it fall
 SURE = 2.5  # a difference of so many errors is one
 _TIE = 0.005  # a difference that is none
 _PODIUM = 3  # so many run all regular rounds
+_FEW = 6  # runners whose lap is short
+_SEVERAL = 4  # laps that have a faster half
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,7 @@ def race(
     `qualifying_s` has a sample of each runner from an earlier time: who was slow in one of two is not yet slow.
     """
     laps: dict[str, list[float]] = {canonical.encode(config): [] for config in runners}
-    for config, sample_s in zip(runners, qualifying_s, strict=False):
-        laps[canonical.encode(config)].append(sample_s)
+    before = {canonical.encode(config): [log(s)] for config, s in zip(runners, qualifying_s, strict=False)}
     gaps, beside = [Gap(config, 0.0, inf) for config in runners], list[Gap]()
     for this in rounds:
         running = [gap.config for gap in gaps]
@@ -93,9 +94,9 @@ def race(
         fresh = _run(measurer, running, this.laps, rng)
         for config, outcome in fresh:
             if isinstance(outcome, Timing):
-                laps[canonical.encode(config)] += outcome.samples_s
+                laps[canonical.encode(config)] += map(log, outcome.samples_s)
         unhurt = [config for config, outcome in fresh if isinstance(outcome, Timing)]
-        gaps = _kept(_gaps(unhurt, laps), this)
+        gaps = _kept(_gaps(unhurt, laps, before), this)
         yield Standing(fresh, [*gaps, *beside])
 
 
@@ -122,26 +123,55 @@ def _run(measurer: Measurer, running: Sequence[Config], laps: int, rng: random.R
     return [(config, merged(taken[canonical.encode(config)])) for config in running]
 
 
-def _gaps(runners: Sequence[Config], laps: Mapping[str, Sequence[float]]) -> list[Gap]:
+Logs = Mapping[str, Sequence[float]]  # the logarithms of each runner's samples, by its config
+Rows = Sequence[Sequence[float]]
+
+
+def _gaps(runners: Sequence[Config], laps: Logs, before: Logs) -> list[Gap]:
     """Return the runners best first."""
-    logs = [[log(sample) for sample in laps[canonical.encode(config)]] for config in runners]
-    leader = min(logs, key=lower_half_mean, default=[])
-    return sorted((_gap(config, row, leader) for config, row in zip(runners, logs, strict=True)), key=_behind)
+    keys = [canonical.encode(config) for config in runners]
+    rows = [laps[key] for key in keys]
+    if len(rows) <= _FEW and min(map(len, rows), default=0) >= _SEVERAL:
+        found = _lap_by_lap(rows)
+    else:
+        found = _all_in_all([[*before.get(key, ()), *laps[key]] for key in keys])
+    gaps = [Gap(config, *gap) for config, gap in zip(runners, found, strict=True)]
+    return sorted(gaps, key=lambda gap: gap.behind)
 
 
-def _behind(gap: Gap) -> float:
-    return gap.behind
+def _all_in_all(rows: Rows) -> list[tuple[float, float]]:
+    """Return each runner's gap by the faster half of its samples, and its error by leaving out one lap at a time."""
+    leader = min(rows, key=lower_half_mean, default=())
+    return [(_apart(row, leader), _unsure(row, leader)) for row in rows]
 
 
-def _gap(config: Config, row: Sequence[float], leader: Sequence[float]) -> Gap:
-    """Return the gap to the leader; its error by leaving out one lap at a time, for both."""
-    behind, count = _apart(row, leader), len(row)
+def _unsure(row: Sequence[float], leader: Sequence[float]) -> float:
+    count = len(row)
     if count <= 2:
-        return Gap(config, behind, 0.0)
+        return 0.0
     without = [_apart([*row[:i], *row[i + 1 :]], [*leader[:i], *leader[i + 1 :]]) for i in range(count)]
-    error = sqrt((count - 1) * pvariance(without))
-    return Gap(config, behind, error * (1 + 3 / count))  # an error known from a few laps is itself uncertain
+    return sqrt((count - 1) * pvariance(without)) * _inflation(count)
 
 
 def _apart(row: Sequence[float], leader: Sequence[float]) -> float:
     return lower_half_mean(row) - lower_half_mean(leader)
+
+
+def _lap_by_lap(rows: Rows) -> list[tuple[float, float]]:
+    """Return each runner's gap by the median of its differences in the faster half of the laps, and their scatter."""
+    paces = [fmean(lap) for lap in zip(*rows, strict=True)]
+    quiet = sorted(range(len(paces)), key=lambda lap: paces[lap])[: (len(paces) + 1) // 2]
+    scores = [median(row[lap] - paces[lap] for lap in quiet) for row in rows]
+    leader = rows[scores.index(min(scores))]
+    return [_behind([row[lap] - leader[lap] for lap in quiet]) for row in rows]
+
+
+def _behind(differences: Sequence[float]) -> tuple[float, float]:
+    middle, count = median(differences), len(differences)
+    scatter = median(abs(difference - middle) for difference in differences)
+    # 1.4826 makes a median deviation a standard one, and a median is 1.25 times less certain than a mean.
+    return middle, 1.25 * 1.4826 * scatter / sqrt(count) * _inflation(count)
+
+
+def _inflation(count: int) -> float:
+    return 1 + 3 / count  # an error known from a few laps is itself uncertain
