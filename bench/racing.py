@@ -184,7 +184,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     decision = find("gemm")
-    shapes, count, trials = (SHAPES[:2], 80, 2) if options.quick else (SHAPES, 160, 8)
+    shapes, count, trials = (SHAPES[:2], 80, 2) if options.quick else (SHAPES, 160, 12)
     contests = {shape: Contest(decision, shape, count) for shape in shapes}
     for seed in range(trials):
         for contest in contests.values():

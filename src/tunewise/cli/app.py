@@ -12,13 +12,14 @@ from tunewise.cli.doctor import doctor
 from tunewise.cli.explain import explain
 from tunewise.cli.home import FORGETS, at_home
 from tunewise.cli.misses import misses
+from tunewise.cli.replay import replay
 from tunewise.cli.screen import Screen, harmless, warnings_as_lines
 from tunewise.cli.store import store
 from tunewise.cli.trials import trials
 from tunewise.cli.tune import tune
 from tunewise.errors import TunewiseError
 
-VERBS = (demo, tune, collect, best, trials, explain, misses, store, doctor)
+VERBS = (demo, tune, collect, best, trials, explain, misses, replay, store, doctor)
 _MEASURING = ("demo", "tune", "collect")
 
 

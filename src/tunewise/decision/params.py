@@ -19,6 +19,7 @@ Kind = Literal["list", "pow2", "integer", "boolean", "permutation"]
 
 MAX_VALUES = 1_000_000  # of a list that is written out
 MAX_ITEMS = 20  # 20! orders still have a length that Python can say
+_EXACT = (int, str, float, bool, type(None))
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class Param:
 
     def index(self, value: object) -> int | None:
         """Return the place of a value, or None if the parameter does not have it. True is not 1, and 1.0 is not 1."""
+        if isinstance(self.values, tuple) and type(value) in _EXACT:  # a value as it stands in a list: the usual case
+            return self._places.get((type(value), value))  # type: ignore[arg-type]
         if isinstance(value, list | tuple):  # JSON knows no tuples
             orders = self.values
             return orders.rank(tuple(map(_plain, value))) if isinstance(orders, Permutations) else None

@@ -41,6 +41,7 @@ class Rule:
     names: frozenset[str]
     test: Evaluate = field(compare=False, repr=False)
     code: str = field(default="", repr=False)  # fingerprint of a function: two lambdas are seldom one rule
+    tree: ast.expr | None = field(default=None, compare=False, repr=False)  # the checked expression; None: a function
 
     def holds(self, config: Names) -> bool:
         """Return whether the config meets the rule. Division by zero and the like count as not met."""
@@ -83,7 +84,12 @@ def _from_text(text: str, known: tuple[str, ...]) -> Rule:
     names = frozenset(n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in called)
     test = _Translator(text).visit(tree.body)
     _must_be_known(text, names, known)
-    return Rule(text, f"rule {text!r} does not hold", names, test)
+    return Rule(text, f"rule {text!r} does not hold", names, test, tree=tree.body)
+
+
+def closure(node: ast.expr) -> Evaluate:
+    """Return the value of an expression as a function of a config; raises InvalidRule if it does what rules may not."""
+    return _Translator(ast.unparse(node)).visit(node)
 
 
 def _is_deep(tree: ast.AST) -> bool:

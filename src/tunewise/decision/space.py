@@ -3,23 +3,29 @@
 import difflib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tunewise.decision.groups import Group, split, walk
+from tunewise.decision.listed import Listed, listed
 from tunewise.decision.params import Param, Scalar, Value, named
+from tunewise.decision.repair import moves, nearest_in_group, nearest_in_list
 from tunewise.decision.rules import Rule, rule
 from tunewise.errors import InvalidConfig, InvalidSpace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Config = Mapping[str, Value]
 Places = tuple[int, ...]
 RuleLike = str | Rule | Callable[..., bool] | tuple[Callable[..., bool], str]
 
+_WALKABLE = 100_000  # combinations that are walked through one by one
 _REPEATS = 200  # configs drawn again, beyond one for each new one, before the rest of the space is listed instead
-_REPAIR_MOVES = 50_000  # tried before repair gives up
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -40,6 +46,17 @@ class Space:
             raise InvalidSpace(f"rules={rules!r} is not a list; write rules=[{rules!r}]")
         object.__setattr__(self, "params", tuple(named(name, values) for name, values in params.items()))
         object.__setattr__(self, "rules", tuple(rule(r, params) for r in rules))
+
+    @classmethod
+    def of(
+        cls, configs: Sequence[Mapping[str, Any]], order: Mapping[str, Param | Sequence[Scalar]] | None = None
+    ) -> "Space":
+        """Return the space whose legal configs are exactly `configs`, such as those of a recording.
+
+        A parameter's values are `order[name]` where given, else those seen: numbers by size, others as they came.
+        """
+        params, one_of_them = listed(configs, order)
+        return cls(params, [one_of_them])
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{p.name}: {len(p)}" for p in self.params)
@@ -111,7 +128,7 @@ class Space:
     def neighbors(self, config: Config) -> list[dict[str, Value]]:
         """Return all legal configs that differ from `config` in one move of one parameter, in the space's order."""
         places = self.places(config)
-        near = (self._at(moved) for moved in sorted(self._moves(places)))
+        near = (self._at(moved) for moved in sorted(moves(self.params, places)))
         return [candidate for candidate in near if self._holds(candidate)]
 
     def encode(self, config: Config) -> list[float]:
@@ -119,17 +136,47 @@ class Space:
         places = self.places(config)
         return [x for param, place in zip(self.params, places, strict=True) for x in param.encode(place)]
 
+    def encode_table(self, places: "NDArray[Any]") -> "NDArray[np.float64]":
+        """Return one row of numbers in [0, 1] for each row of places: what `encode` gives, for many at once."""
+        from tunewise.decision.encoding import encoded
+
+        return encoded(self.params, places)
+
     def count(self) -> int:
         """Return exactly how many configs are legal: what no rule ties together is counted apart and multiplied."""
+        if self._listed is not None:
+            return len(self._listed)
         return prod(group.count() for group in self._groups)
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
         """Yield every legal config in the space's order: the last parameter changes fastest."""
-        return (self._at(places) for places in walk(self.params, self.rules))
+        return map(self._at, self._walk())
+
+    def table(self, limit: int = 5_000_000) -> "NDArray[np.int32] | None":
+        """Return every legal config as a row of places, in the space's order; None where there are over `limit`.
+
+        None too where the rules are such that nobody could tell without looking at far more than `limit`
+        combinations. The table is made by numpy, once, and cannot be written to.
+        """
+        for asked, known in self._tables.items():
+            if asked >= limit or known is not None:
+                return known if known is not None and len(known) <= limit else None
+        from tunewise.decision.table import build, stacked
+
+        if self._listed is None:
+            made = build(self.params, self.rules, limit)
+        else:
+            made = stacked(self._listed, len(self.params)) if len(self._listed) <= limit else None
+        if made is not None:
+            made.flags.writeable = False
+        self._tables[limit] = made
+        return made
 
     def sample(self, n: int, seed: int | random.Random = 0) -> list[dict[str, Value]]:
         """Return up to `n` different legal configs, each drawn uniformly; fewer only when the space has no more."""
         rng = seed if isinstance(seed, random.Random) else random.Random(seed)
+        if self._listed is not None:
+            return [self._at(places) for places in rng.sample(self._listed, max(0, min(n, len(self._listed))))]
         seen: dict[Places, dict[str, Value]] = {}
         repeats = 0
         for drawn in zip(*(group.draws(rng) for group in self._groups), strict=False):
@@ -139,7 +186,7 @@ class Space:
             repeats += places in seen
             seen.setdefault(places, self._at(places))
         if 0 < len(seen) < n:  # most of the space is drawn: list what is left
-            rest = [places for places in walk(self.params, self.rules) if places not in seen]
+            rest = [places for places in self._all_places() if places not in seen]
             rng.shuffle(rest)
             seen.update((places, self._at(places)) for places in rest[: n - len(seen)])
         return list(seen.values())
@@ -150,25 +197,38 @@ class Space:
     def _holds(self, config: Config) -> bool:
         return all(r.holds(config) for r in self.rules)
 
-    def _moves(self, places: Places) -> Iterator[Places]:
-        for which, param in enumerate(self.params):
-            for near in param.neighbors(places[which]):
-                yield (*places[:which], near, *places[which + 1 :])
-
     def _nearest_valid(self, start: Places) -> dict[str, Value] | None:
-        wave, seen, moves_left = [start], {start}, _REPAIR_MOVES
-        while wave:
-            for config in map(self._at, wave):
-                if self._holds(config):
-                    return config
-            following = set[Places]()
-            for places in wave:
-                moved = list(islice(self._moves(places), moves_left))
-                moves_left -= len(moved)
-                following.update(moved)
-            wave = sorted(following - seen)
-            seen |= following
-        return None
+        if self._listed is not None:
+            return self._at(nearest_in_list(self.params, self._listed, start))
+        found = dict(zip(self.names, start, strict=True))
+        for group in self._groups:  # what no rule connects is repaired apart: the nearest of each is the nearest of all
+            places = nearest_in_group(group, tuple(found[param.name] for param in group.params))
+            if places is None:
+                return None
+            found.update(zip((param.name for param in group.params), places, strict=True))
+        return self._at(tuple(found.values()))
+
+    def _all_places(self) -> Iterator[Places]:
+        """Yield what `_walk` yields, from a table where there may be few legal configs among very many others."""
+        if self._listed is None and prod(map(len, self.params)) > _WALKABLE:
+            with suppress(ImportError):  # without numpy, it takes longer
+                table = self.table()
+                if table is not None:
+                    return map(tuple, table.tolist())
+        return self._walk()
+
+    def _walk(self) -> Iterator[Places]:
+        return walk(self.params, self.rules) if self._listed is None else iter(self._listed)
+
+    @cached_property
+    def _listed(self) -> tuple[Places, ...] | None:
+        """The places of all legal configs, where the space was made from a list."""
+        only = self.rules[0] if len(self.rules) == 1 else None
+        return only.rows if isinstance(only, Listed) else None
+
+    @cached_property
+    def _tables(self) -> "dict[int, NDArray[np.int32] | None]":
+        return {}
 
     @cached_property
     def _groups(self) -> tuple[Group, ...]:

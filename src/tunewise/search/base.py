@@ -17,5 +17,9 @@ class Strategy(Protocol):
     def ask(self, n: int) -> list[Config]:
         """Return up to `n` configurations not asked before; empty means finished."""
 
-    def tell(self, trials: Sequence[Trial]) -> None:
-        """Learn from finished trials: failures too, and trials it never asked for."""
+    def tell(self, trials: Sequence[Trial], *, origin: str = "") -> None:
+        """Learn from finished trials: failures too, and trials it never asked for.
+
+        `origin` names the other problem or device they were measured on; empty means this very problem. Trials of one
+        origin can be compared with each other, not with those of another.
+        """

@@ -29,9 +29,9 @@ class Seeded:
                 self._take(config, asked)
         return asked
 
-    def tell(self, trials: Sequence[Trial]) -> None:
+    def tell(self, trials: Sequence[Trial], *, origin: str = "") -> None:
         """Pass everything on."""
-        self._then.tell(trials)
+        self._then.tell(trials, origin=origin)
 
     def _take(self, config: Config, asked: list[Config]) -> None:
         places = self._space.places(config)

@@ -1,7 +1,7 @@
 """Strategies that need no model: everything in order, everything by chance, and downhill from the best so far."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tunewise.decision import Config, Places, Space, Timing, Trial
 
@@ -26,39 +26,57 @@ class Exhaustive:
                 break
         return asked
 
-    def tell(self, trials: Sequence[Trial]) -> None:
-        """Remember which configs need not be asked."""
-        self._told.update(self._space.places(t.config) for t in trials if t.config in self._space)
+    def tell(self, trials: Sequence[Trial], *, origin: str = "") -> None:
+        """Remember which configs need not be asked; what was measured elsewhere still must be."""
+        if not origin:
+            self._told.update(self._space.places(t.config) for t in trials if t.config in self._space)
 
 
 class RandomSearch:
     """Legal configs by chance, each at most once."""
 
     name = "random"
+    SPARE = 8  # drawn beyond what is needed: some were seen before
 
     def __init__(self, space: Space, *, seed: int = 0) -> None:
         self._space = space
         self._rng = random.Random(seed)
         self._seen: set[Places] = set()
+        self._rest: list[Config] | None = None  # what is left, shuffled, once so much is seen that draws find little
 
     def ask(self, n: int) -> list[Config]:
         """Return fresh random configs; fewer than `n` only when the space is used up."""
         asked: list[Config] = []
-        # Ask for more than is needed, because some were seen before; the last ones come from a complete listing.
-        for config in self._space.sample(n + len(self._seen), self._rng):
-            places = self._space.places(config)
-            if places not in self._seen and len(asked) < n:
-                self._seen.add(places)
-                asked.append(config)
+        if self._rest is None:
+            self._take(self._space.sample(n + self.SPARE, self._rng), n, asked)
+        if len(asked) < n:
+            self._take(self._left(), n, asked)
         return asked
 
-    def tell(self, trials: Sequence[Trial]) -> None:
-        """Never ask what was told."""
-        self.forbid([trial.config for trial in trials if trial.config in self._space])
+    def tell(self, trials: Sequence[Trial], *, origin: str = "") -> None:
+        """Never ask what was told; what was measured elsewhere says nothing here."""
+        if not origin:
+            self.forbid([trial.config for trial in trials if trial.config in self._space])
 
     def forbid(self, configs: Sequence[Config]) -> None:
         """Never ask these."""
         self._seen.update(self._space.places(config) for config in configs)
+
+    def _take(self, configs: Iterable[Config], n: int, asked: list[Config]) -> None:
+        for config in configs:
+            places = self._space.places(config)
+            if places not in self._seen:
+                self._seen.add(places)
+                asked.append(config)
+            if len(asked) >= n:
+                break
+
+    def _left(self) -> Iterator[Config]:
+        if self._rest is None:
+            self._rest = [config for config in self._space if self._space.places(config) not in self._seen]
+            self._rng.shuffle(self._rest)
+        while self._rest:
+            yield self._rest.pop()
 
 
 class LocalSearch:
@@ -88,8 +106,10 @@ class LocalSearch:
         self._seen.update(self._space.places(config) for config in asked)
         return asked
 
-    def tell(self, trials: Sequence[Trial]) -> None:
+    def tell(self, trials: Sequence[Trial], *, origin: str = "") -> None:
         """Remember times; a failed config is never asked again and has no neighbours."""
+        if origin:
+            return
         self._random.tell(trials)
         for trial in trials:
             if trial.config in self._space:
