@@ -146,6 +146,12 @@ def test_equals_stay_tied_although_only_two_of_them_run_on() -> None:
     assert any(len(standing.order) > 2 for standing in duels)
 
 
+def test_a_round_that_drops_nobody_is_run_by_one_alone() -> None:
+    measurer = Scripted({0: 1.0})
+    assert len(run(measurer, (Round(4, inf),))) == 1
+    assert measurer.asked == {0: 4}
+
+
 def test_who_was_slow_in_one_of_two_samples_is_not_yet_slow() -> None:
     measurer = Scripted({0: 1.0, 1: 1.4, 2: 1.4, 3: 1.0, 4: 1.0})  # 1 and 2 run at a slow moment
     runners = [{"id": which} for which in measurer.times]

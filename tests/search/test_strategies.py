@@ -1,7 +1,7 @@
 """Every strategy keeps the same promises."""
 
 from tunewise.decision import Space
-from tunewise.search import Exhaustive, LocalSearch, RandomSearch, Seeded, Strategy, make
+from tunewise.search import Exhaustive, LocalSearch, RandomSearch, Seeded, Strategy
 from tunewise.testing.strategy_contract import StrategyContract
 
 
@@ -26,11 +26,6 @@ class TestSeeded(StrategyContract):
 
 
 SPACE = Space({"a": list(range(20)), "b": list(range(20))})
-
-
-def test_auto_lists_what_the_budget_covers_and_searches_otherwise() -> None:
-    assert make("auto", SPACE, budget=400).name == "exhaustive"
-    assert make("auto", SPACE, budget=399).name == "local"
 
 
 def test_seeds_are_asked_first_in_rank_order_and_only_once() -> None:

@@ -23,7 +23,7 @@ from tunewise.measure.compiler import find_compiler
 from tunewise.store.home import file_system, why_remote, why_unsafe
 
 _EXTRAS = {
-    "tune": ("numpy", "scikit-learn"),
+    "tune": ("numpy", "scipy", "threadpoolctl"),
     "learn": ("lightgbm", "pyarrow"),
     "torch": ("torch",),
     "opencl": ("pyopencl",),

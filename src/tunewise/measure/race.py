@@ -86,7 +86,8 @@ def race(
     gaps, beside = [Gap(config, 0.0, inf) for config in runners], list[Gap]()
     for this in rounds:
         running = [gap.config for gap in gaps]
-        if len(running) < 2 or (this.most and _is_settled(gaps[1])):
+        is_alone = len(running) < 2 and this.keep < inf  # a round that drops nobody is run for its samples
+        if not running or is_alone or (this.most and _is_settled(gaps[1])):
             return
         if this.most:  # who is tied stays so, even where it runs no more
             beside += [gap for gap in gaps[this.most :] if gap.is_tied]

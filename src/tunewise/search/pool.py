@@ -53,8 +53,9 @@ def around(
     best, further = starts
     made = [further] if not len(best) else [further, _singles(best, sizes, rng), _drifted(best, sizes, rng)]
     near = np.vstack([_unasked(grounds.legal(rows), asked) for rows in made])[: MOST // 2]
-    others = _unasked(grounds.draw(MOST - len(near), rng), asked)
-    return Pool(np.unique(np.vstack([near, others]), axis=0))
+    others = _unasked(grounds.draw(MOST, rng), asked)
+    _, first = np.unique(np.vstack([near, others]), axis=0, return_index=True)
+    return Pool(np.vstack([near, others])[np.sort(first)[:MOST]])
 
 
 def _unasked(rows: Rows, asked: Container[Places]) -> Rows:

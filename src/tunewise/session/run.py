@@ -16,11 +16,11 @@ from tunewise.errors import TunewiseError
 from tunewise.measure.compare import Comparison, compare
 from tunewise.measure.race import ENTRY, HOPELESS, ROUNDS, Gap, Round, race
 from tunewise.measure.work import Measurer
-from tunewise.session import events, seeds
+from tunewise.session import events, priors, seeds
 from tunewise.session.plan import Plan, Task
 from tunewise.store import Store
 
-BATCH = 16
+_BATCH = 4  # asked at once; of more, the later ones would be asked without knowing how the others did
 _COLLECT_SAMPLES = 5
 
 
@@ -70,15 +70,23 @@ class Run:
             self._plan.listener(events.SeedDropped(seed, reason))
         strategy = search.make(self._plan.strategy, self._space, seed=self._plan.seed, budget=self._plan.budget)
         asking = search.Seeded(self._space, kept, strategy)
+        if not self._plan.measure_all:
+            for prior in priors.of(self._store, self._task.subject, self._space):
+                asking.tell(prior.trials, origin=prior.origin)
         asking.tell([*self._older, Trial(self._default, self.known[self._space.places(self._default)])])
         asked = 1
         while asked < self._plan.budget and time.monotonic() < self._deadline:
-            batch = asking.ask(min(BATCH, self._plan.budget - asked))
+            batch = asking.ask(min(self._batch, self._plan.budget - asked))
             if not batch:
                 break
             asked += len(batch)
             self._measure(batch, kept, strategy.name)
             asking.tell([Trial(c, self.known[self._space.places(c)]) for c in batch if self._is_known(c)])
+
+    @property
+    def _batch(self) -> int:
+        """How many configs to ask at once: where they are built first, enough to keep all cores busy."""
+        return _BATCH if self._task.build is None else max(_BATCH, _cores())
 
     def _measure(self, batch: Sequence[Config], kept: Sequence[Config], strategy: str) -> None:
         """Measure what is new in a batch; for a data set, everything in it as often as everything else."""
@@ -116,7 +124,7 @@ class Run:
         if self._task.build is None or not configs:
             return [None] * len(configs)
         self._plan.listener(events.Building(len(configs)))
-        with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(max_workers=_cores()) as pool:
             return list(pool.map(self._built, configs))
 
     def _built(self, config: Config) -> Failure | None:
@@ -263,6 +271,10 @@ class _Broke(Exception):
     def __init__(self, config: Config, failure: Failure) -> None:
         super().__init__(failure.detail)
         self.config, self.failure = config, failure
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def _default_fails(failure: Failure) -> str:
