@@ -39,7 +39,7 @@ class Case:
 
     def defines(self, config):
         module = importlib.import_module(f"tunewise.workloads.{self.module}")
-        return module.defines(config, *module._COMPILED)
+        return module.COMPILED.defines(config)
 
     def problems(self, seed):
         """Give (arguments, right result) for every shape."""

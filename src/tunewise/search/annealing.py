@@ -28,14 +28,7 @@ class SimulatedAnnealing:
 
     def ask(self, n: int) -> list[Config]:
         """Return steps from where the walk stands, or places to start from."""
-        asked: list[Config] = []
-        while len(asked) < n:
-            places = self._step()
-            config = self._tried.fresh() if places is None else self._tried.ask(places)
-            if config is None:
-                break
-            asked.append(config)
-        return asked
+        return self._tried.batch(n, self._step)
 
     def tell(self, trials: Sequence[Trial], *, origin: str = "") -> None:
         """Move to what was told, if it is better or chance will have it; failures are never moved to."""

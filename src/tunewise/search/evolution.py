@@ -29,15 +29,7 @@ class DifferentialEvolution:
 
     def ask(self, n: int) -> list[Config]:
         """Return challengers of the members in turn, or strangers until there are enough members."""
-        asked: list[Config] = []
-        while len(asked) < n:
-            challenger = self._challenger() if self._born >= self.POPULATION and len(self._members) > 3 else None
-            config = self._tried.fresh() if challenger is None else self._tried.ask(challenger)
-            if config is None:
-                break
-            self._born += 1
-            asked.append(config)
-        return asked
+        return self._tried.batch(n, self._newborn)
 
     def tell(self, trials: Sequence[Trial], *, origin: str = "") -> None:
         """Let what was told replace whom it challenged, or the slowest member if it challenged nobody."""
@@ -51,6 +43,10 @@ class DifferentialEvolution:
                 self._members.append(places)
             else:
                 self._duel(self._slowest() if member is None else member, places)
+
+    def _newborn(self) -> Places | None:
+        self._born += 1
+        return self._challenger() if self._born > self.POPULATION and len(self._members) > 3 else None
 
     def _challenger(self) -> Places | None:
         """Return a new config that challenges the member whose turn it is; known ones are dealt with at once."""

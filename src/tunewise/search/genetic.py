@@ -22,15 +22,7 @@ class Genetic:
 
     def ask(self, n: int) -> list[Config]:
         """Return children of the population, or strangers until there is one."""
-        asked: list[Config] = []
-        while len(asked) < n:
-            child = self._child() if self._born >= self.POPULATION and len(self._population) > 1 else None
-            config = self._tried.fresh() if child is None else self._tried.ask(child)
-            if config is None:
-                break
-            self._born += 1
-            asked.append(config)
-        return asked
+        return self._tried.batch(n, self._newborn)
 
     def tell(self, trials: Sequence[Trial], *, origin: str = "") -> None:
         """Let what was told join the population if it is fit enough; failures never are."""
@@ -39,6 +31,10 @@ class Genetic:
         joined = {places: time_s for time_s, places in self._population}
         joined.update((places, time_s) for places, time_s in self._tried.hear(trials) if time_s < inf)
         self._population = sorted((time_s, places) for places, time_s in joined.items())[: self.POPULATION]
+
+    def _newborn(self) -> Places | None:
+        self._born += 1
+        return self._child() if self._born > self.POPULATION and len(self._population) > 1 else None
 
     def _child(self) -> Places | None:
         for attempt in range(self.TRIES):

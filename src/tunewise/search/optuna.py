@@ -37,14 +37,7 @@ class _OptunaSearch:
 
     def ask(self, n: int) -> list[Config]:
         """Return what Optuna suggests, legal and new; fewer than `n` only when the space is used up."""
-        asked: list[Config] = []
-        while len(asked) < n:
-            places = self._suggested()
-            config = self._tried.fresh() if places is None else self._tried.ask(places)
-            if config is None:
-                break
-            asked.append(config)
-        return asked
+        return self._tried.batch(n, self._suggested)
 
     def tell(self, trials: Sequence[Trial], *, origin: str = "") -> None:
         """Pass times on to Optuna; failures too, as failed trials."""

@@ -1,7 +1,7 @@
 """What a search has tried: shared by the strategies that walk, breed or combine what they know."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 
 from tunewise.decision import Config, Places, Space, Timing, Trial, Value
@@ -34,6 +34,17 @@ class Tried:
         found = self._random.ask(1)
         self._asked.update(self.space.places(config) for config in found)
         return found[0] if found else None
+
+    def batch(self, n: int, propose: Callable[[], Places | None]) -> list[Config]:
+        """Return `n` configs as proposed, or by chance where nothing is; fewer only when the space is used up."""
+        asked: list[Config] = []
+        while len(asked) < n:
+            places = propose()
+            config = self.fresh() if places is None else self.ask(places)
+            if config is None:
+                break
+            asked.append(config)
+        return asked
 
     def hear(self, trials: Sequence[Trial]) -> list[tuple[Places, float]]:
         """Remember trials and return the places and time of those that the space has."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from tunewise.decision import Check, Config, Problem, Space, detect
+from tunewise.decision import Check, Problem, Space, detect
 from tunewise.errors import InvalidProblem
 from tunewise.measure.ckernel import CKernel
 from tunewise.session import Decision
 from tunewise.workloads import registers
-from tunewise.workloads.defines import defines
+from tunewise.workloads.compiled import Compiled
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -19,7 +19,7 @@ KERNEL = CKernel(
     signature="const float *image, const float *filter, float *out, int64_t height, int64_t width, "
     "int64_t fh, int64_t fw, int64_t strip",
 )
-_COMPILED = ("algorithm", "rows", "nv", "vector", "fixed")
+COMPILED = Compiled(KERNEL, ("algorithm", "rows", "nv", "vector", "fixed"))
 
 
 def _features(image: Array, filter: Array) -> dict[str, int]:
@@ -89,17 +89,7 @@ CONV2D = Decision(
 )
 
 
-def build(config: Config) -> None:
-    """Compile the kernel for a config, unless that is done already."""
-    KERNEL.build(defines(config, *_COMPILED))
-
-
-def load(config: Config) -> None:
-    """Load the compiled kernel of a config into this process."""
-    KERNEL.load(defines(config, *_COMPILED))
-
-
-@CONV2D.implementation(build=build, load=load, facts=KERNEL.facts)
+@CONV2D.implementation(build=COMPILED.build, load=COMPILED.load, facts=KERNEL.facts)
 def correlate(image: Array, filter: Array, **config: Any) -> Array:
     """Return the valid correlation of a contiguous float32 image with a filter that is no larger."""
     if image.ndim != 2 or filter.ndim != 2 or not filter.size:
@@ -108,7 +98,7 @@ def correlate(image: Array, filter: Array, **config: Any) -> Array:
     if fh > height or fw > width:
         raise InvalidProblem(f"the filter {filter.shape} is larger than the image {image.shape}")
     out: Array = np.empty((height - fh + 1, width - fw + 1), np.float32)
-    run = KERNEL.load(defines(config, *_COMPILED))
+    run = COMPILED.load(config)
     run(image, filter, out, height, width, fh, fw, config["strip"])
     return out
 

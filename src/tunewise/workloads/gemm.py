@@ -11,7 +11,7 @@ from tunewise.errors import InvalidProblem
 from tunewise.measure.ckernel import CKernel
 from tunewise.session import Decision
 from tunewise.workloads import registers
-from tunewise.workloads.defines import defines
+from tunewise.workloads.compiled import Compiled
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -20,7 +20,9 @@ KERNEL = CKernel(
     signature="const float *a, const float *b, float *c, int64_t m, int64_t n, int64_t k, "
     "int64_t mc, int64_t nc, int64_t kc, float *panels",
 )
-_COMPILED = ("mr", "nv", "vector", "unroll", "order", "pack_a", "pack_b")  # the blocks are given at run time
+COMPILED = Compiled(
+    KERNEL, ("mr", "nv", "vector", "unroll", "order", "pack_a", "pack_b")
+)  # the blocks are given at run time
 
 
 def _features(a: Array, b: Array) -> dict[str, int]:
@@ -103,17 +105,7 @@ GEMM = Decision(
 )
 
 
-def build(config: Config) -> None:
-    """Compile the kernel for a config, unless that is done already."""
-    KERNEL.build(defines(config, *_COMPILED))
-
-
-def load(config: Config) -> None:
-    """Load the compiled kernel of a config into this process."""
-    KERNEL.load(defines(config, *_COMPILED))
-
-
-@GEMM.implementation(build=build, load=load, facts=KERNEL.facts)
+@GEMM.implementation(build=COMPILED.build, load=COMPILED.load, facts=KERNEL.facts)
 def matmul(a: Array, b: Array, **config: Any) -> Array:
     """Return the product of two contiguous float32 matrices."""
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
@@ -123,7 +115,7 @@ def matmul(a: Array, b: Array, **config: Any) -> Array:
         return np.zeros((m, n), np.float32)
     c: Array = np.empty((m, n), np.float32)
     blocks = (config["mc"], config["nc"], config["kc"])
-    KERNEL.load(defines(config, *_COMPILED))(a, b, c, m, n, k, *blocks, _room(panel_floats(m, n, k, config)))
+    COMPILED.load(config)(a, b, c, m, n, k, *blocks, _room(panel_floats(m, n, k, config)))
     return c
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from tunewise.decision import Check, Config, Problem, Space, detect
+from tunewise.decision import Check, Problem, Space, detect
 from tunewise.errors import InvalidProblem
 from tunewise.measure.ckernel import CKernel
 from tunewise.session import Decision
 from tunewise.workloads import registers
-from tunewise.workloads.defines import defines
+from tunewise.workloads.compiled import Compiled
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -18,7 +18,7 @@ KERNEL = CKernel(
     Path(__file__).parent / "kernels" / "softmax.c",
     signature="const float *x, float *out, int64_t rows, int64_t columns, int64_t block",
 )
-_COMPILED = ("algorithm", "vector", "unroll", "exp")
+COMPILED = Compiled(KERNEL, ("algorithm", "vector", "unroll", "exp"))
 
 
 def _features(x: Array) -> dict[str, int]:
@@ -77,23 +77,13 @@ SOFTMAX = Decision(
 )
 
 
-def build(config: Config) -> None:
-    """Compile the kernel for a config, unless that is done already."""
-    KERNEL.build(defines(config, *_COMPILED))
-
-
-def load(config: Config) -> None:
-    """Load the compiled kernel of a config into this process."""
-    KERNEL.load(defines(config, *_COMPILED))
-
-
-@SOFTMAX.implementation(build=build, load=load, facts=KERNEL.facts)
+@SOFTMAX.implementation(build=COMPILED.build, load=COMPILED.load, facts=KERNEL.facts)
 def softmax(x: Array, **config: Any) -> Array:
     """Return the softmax of every row of a contiguous float32 matrix."""
     if x.ndim != 2:
         raise InvalidProblem(f"x of shape {x.shape} is not a matrix; use x.reshape(-1, x.shape[-1])")
     out: Array = np.empty(x.shape, np.float32)
-    KERNEL.load(defines(config, *_COMPILED))(x, out, *x.shape, config["block"])
+    COMPILED.load(config)(x, out, *x.shape, config["block"])
     return out
 
 
