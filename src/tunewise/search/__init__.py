@@ -24,7 +24,7 @@ STRATEGIES: tuple[type[Strategy], ...] = (
     OptunaCmaEs,
 )
 AUTO = "auto"
-WITHOUT = {f"auto without {part}": part for part in ("powers", "first", "squash", "around", "doubt", "turns")}
+WITHOUT = {f"auto without {part}": part for part in ("powers", "first", "squash", "around", "doubt", "turns", "singly")}
 _FEW = 16  # configs that are listed rather than modelled, where the budget covers them
 
 __all__ = ["AUTO", "Exhaustive", "LocalSearch", "RandomSearch", "STRATEGIES", "Seeded", "Strategy", "WITHOUT", "make"]

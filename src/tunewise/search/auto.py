@@ -24,6 +24,7 @@ _MODELLED = 500  # configs that a model rests on when its candidates are chosen;
 _GROWTH = 1.1  # weights are fitted again when this much more is known
 _FRESH = 25  # configs after which new candidates are chosen
 _EARLY = 12  # configs up to which donors that lead are believed without further evidence
+_STUCK = (10, 0.25)  # configs asked in vain that are many: so many, and this share of all
 _PICKS = 3  # configs of donors among the first ones
 _DONATED = 500  # of the donors' best configs that are always candidates
 
@@ -38,10 +39,11 @@ class Parts:
     around: bool = True  # candidates around the best, where there are too many to look at all
     doubt: bool = True  # donors are believed only as far as they explain what is measured
     turns: bool = True  # every other config is proposed without the donors
+    singly: bool = True  # where it is stuck, it also looks at single values, which may stand out
 
 
 class Auto:
-    """Expected improvement over a Gaussian process, with and without what was measured elsewhere."""
+    """Expected improvement over Gaussian processes: of scales, of single values, of what was measured elsewhere."""
 
     name = "auto"
 
@@ -56,6 +58,7 @@ class Auto:
         self._views: list[View] = []
         self._pool: pool.Pool | None = None
         self._fit_at, self._turn, self._trusts = 0, 0, False
+        self._best_s, self._in_vain = inf, 0  # and how many were asked since it was found
 
     def ask(self, n: int) -> list[Config]:
         """Return `n` configs, each chosen as if the ones before it had come out as expected."""
@@ -79,8 +82,11 @@ class Auto:
             self._pool = None  # what lies around the new best should be looked at
 
     def _learn(self, places: Places, trial: Trial) -> None:
-        self._told[places] = trial.outcome.time_s if isinstance(trial.outcome, Timing) else inf
-        self._pending.pop(places, None)
+        time_s = trial.outcome.time_s if isinstance(trial.outcome, Timing) else inf
+        was_asked = self._pending.pop(places, None) is not None
+        self._in_vain = 0 if time_s < self._best_s else self._in_vain + was_asked
+        self._best_s = min(self._best_s, time_s)
+        self._told[places] = time_s
         self._take(places)
 
     def _take(self, places: Places) -> None:
@@ -136,9 +142,10 @@ class Auto:
         if not self._views:
             self._views = [View(self._features), *([View(self._features, donors)] if donors else [])]
         chosen = sample(goals, _FITTED, self._rng)
-        rows = self._rows(list(self._told))[chosen]
+        self._lesson = self._rows(list(self._told))[chosen], goals[chosen]
         for view in self._views:
-            view.fit(rows, goals[chosen])
+            view.fit(*self._lesson)
+        self._is_behind = True
         is_early = bool(donors) and len(goals) < _EARLY and self._donors_lead
         self._trusts = self._views[-1].cost < self._views[0].cost or is_early or not self._parts.doubt
         self._fit_at = max(len(goals) + 1, int(len(goals) * _GROWTH))
@@ -146,7 +153,7 @@ class Auto:
 
     def _choose(self, goals: Array) -> pool.Pool:
         """Return new candidates; from here on the models rest on a sample of what is known, and on what follows."""
-        for view in self._views:
+        for view in (*self._views, self._singly):
             view.forget()
         self._used, self._since = sample(goals, _MODELLED, self._rng), len(goals)
         if pool.is_whole(self._grounds):
@@ -158,10 +165,28 @@ class Auto:
         return pool.around(self._grounds, sizes, (best, liked), self._asked, self._rng)
 
     def _view(self) -> View:
-        """Return the model to ask now: the one with donors at first, then both in turns, while these are believed."""
+        """Return the model to ask now: all that have a say in turns, but while donors lead, first of all theirs."""
+        is_first = len(self._told) < _EARLY or not self._parts.turns
+        views = self._views[-1:] if self._trusts and is_first else self._views[: 1 + self._trusts]
+        if self._is_stuck and self._parts.singly:
+            views = [*views, self._singly_fitted()]
         self._turn += 1
-        is_primed = self._trusts and (self._turn % 2 == 0 or len(self._told) < _EARLY or not self._parts.turns)
-        return self._views[-1 if is_primed else 0]
+        return views[self._turn % len(views)]
+
+    @property
+    def _is_stuck(self) -> bool:
+        many, share = _STUCK
+        return self._in_vain >= max(many, share * len(self._told))
+
+    def _singly_fitted(self) -> View:
+        if self._is_behind:
+            self._singly.fit(*self._lesson)
+            self._is_behind = False
+        return self._singly
+
+    @cached_property
+    def _singly(self) -> View:
+        return View(Features(self._space.params, powers=self._parts.powers, singly=True))
 
     def _targets(self) -> Array:
         return targets(list(self._told.values()), squash=self._parts.squash)
@@ -170,10 +195,6 @@ class Auto:
     def _usual(self) -> float:
         """What to expect of a config about which no model was asked."""
         return float(np.median(self._targets())) if self._told else 0.0
-
-    @property
-    def _best_s(self) -> float:
-        return min(self._told.values(), default=inf)
 
     @property
     def _donors_lead(self) -> bool:

@@ -89,16 +89,16 @@ class Donor:
         places = np.array([[0 if place is None else place for place in row] for row in rows], np.int64)
         owners = np.array(self._features.owners, np.intp)[self._features.groups]
         kept = ~np.isin(owners, sorted(missing))
-        _, groups = np.unique(self._features.groups[kept], return_inverse=True)
+        left, groups = np.unique(self._features.groups[kept], return_inverse=True)
         columns, slow = self._features.columns(places)[:, kept], self._slowness[chosen]
-        believed = belief(int(groups.max()) + 1 if len(groups) else 0)
+        believed = belief(self._features.beliefs[left])
         return surrogate.fit(columns, groups, slow, believed, start=None, steps=_STEPS), groups, kept, columns, slow
 
 
-def belief(groups: int, donors: int = 0) -> surrogate.Belief:
-    """Return what to expect of weights: ours matter somewhat, those of donors may matter a lot or not at all."""
-    means = np.append(np.full(groups, -1.0), np.full(donors, -1.0))
-    return surrogate.Belief(means, np.append(np.full(groups, 1.0), np.full(donors, 2.0)))
+def belief(own: Array, donors: int = 0) -> surrogate.Belief:
+    """Return what to expect of weights: ours matter as they say, those of donors may matter a lot or not at all."""
+    means = np.append(own, np.full(donors, -1.0))
+    return surrogate.Belief(means, np.append(np.full(len(own), 1.0), np.full(donors, 2.0)))
 
 
 def portfolio(donors: Sequence[Donor], legal: Sequence[Places]) -> list[Places]:

@@ -19,9 +19,8 @@ class View:
 
     def __init__(self, features: Features, donors: Sequence[Donor] = ()) -> None:
         self._features, self._donors = features, donors
-        own = int(features.groups.max()) + 1 if len(features.groups) else 0
-        self._groups = np.append(features.groups, own + np.arange(len(donors)))
-        self._belief = belief(own, len(donors))
+        self._groups = np.append(features.groups, len(features.beliefs) + np.arange(len(donors)))
+        self._belief = belief(features.beliefs, len(donors))
         self._fit: surrogate.Fit | None = None
         self._posterior: surrogate.Posterior | None = None
         self._known: list[Places] = []
