@@ -20,8 +20,9 @@ from tunewise.search.view import View, sample
 
 _ELITE = 8  # of the best configs, whose surroundings are candidates
 _FITTED = 200  # configs that weights are fitted to
-_MODELLED = 500  # configs that a model rests on when its candidates are chosen; later ones are added
-_GROWTH = 1.1  # weights are fitted again when this much more is known
+_MODELLED = 400  # configs that a model rests on when its candidates are chosen; later ones are added
+_MANY = 100  # configs known
+_GROWTH, _LATER_GROWTH = 1.1, 1.2  # weights are fitted again when this much more is known; less often when much is
 _FRESH = 25  # configs after which new candidates are chosen
 _EARLY = 12  # configs up to which donors that lead are believed without further evidence
 _STUCK = (10, 0.25)  # configs asked in vain that are many: so many, and this share of all
@@ -148,7 +149,8 @@ class Auto:
         self._is_behind = True
         is_early = bool(donors) and len(goals) < _EARLY and self._donors_lead
         self._trusts = self._views[-1].cost < self._views[0].cost or is_early or not self._parts.doubt
-        self._fit_at = max(len(goals) + 1, int(len(goals) * _GROWTH))
+        growth = _GROWTH if len(goals) < _MANY else _LATER_GROWTH
+        self._fit_at = max(len(goals) + 1, int(len(goals) * growth))
         self._pool = None
 
     def _choose(self, goals: Array) -> pool.Pool:

@@ -9,7 +9,7 @@ from tunewise.decision import Places
 from tunewise.search.features import Rows
 from tunewise.search.grounds import Grounds
 
-MOST = 4000  # more would cost milliseconds and find nothing better
+MOST = 3000  # more would cost milliseconds and find nothing better
 _VALUES = 32  # of a long parameter, how many are tried when only it changes
 
 
