@@ -19,7 +19,7 @@ from tunewise.measure.work import Work
 HEALTHY = {"fault": "none"}
 MEMORY_LIMIT = 512 << 20
 # Six faults of a round run into their deadline: short, and yet long enough for 100 MB of output on a busy machine.
-POLICY = Policy(timeout_s=0.75, compile_timeout_s=1.25, memory_limit_bytes=MEMORY_LIMIT)
+POLICY = Policy(timeout_s=1.5, compile_timeout_s=2.0, memory_limit_bytes=MEMORY_LIMIT)
 
 Act = Callable[[Path], Any]
 
