@@ -311,9 +311,11 @@ def test_a_budget_that_makes_no_sense_is_refused(plan: dict[str, Any]) -> None:
         run(**plan)
 
 
-def test_an_unknown_strategy_is_named_with_the_known_ones() -> None:
+def test_an_unknown_strategy_is_named_with_the_known_ones_before_anything_is_measured() -> None:
+    measurer = Counting(valley)
     with pytest.raises(NotFound, match="strategy 'magic' is not one of auto, exhaustive, random, local"):
-        run(strategy="magic")
+        run(strategy="magic", measurer=measurer)
+    assert not measurer.firsts
 
 
 class Interrupted(Exception):

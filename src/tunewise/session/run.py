@@ -30,6 +30,8 @@ class Run:
     def __init__(self, task: Task, plan: Plan, store: Store, measurer: Measurer) -> None:
         self._task, self._plan, self._store, self._measurer = task, plan, store, measurer
         self._space, self._default = task.declaration.space, dict(task.declaration.default)
+        # Made first: a strategy that does not exist is refused before anything is measured.
+        self._strategy = search.make(plan.strategy, self._space, seed=plan.seed, budget=plan.budget)
         self._deadline = inf if plan.seconds is None else time.monotonic() + plan.seconds
         self.known: dict[Places, Outcome] = {}
         self._configs: dict[Places, Config] = {}
@@ -68,8 +70,7 @@ class Run:
         kept, dropped = seeds.usable(self._task.declaration, self._plan.seeds)
         for seed, reason in dropped:
             self._plan.listener(events.SeedDropped(seed, reason))
-        strategy = search.make(self._plan.strategy, self._space, seed=self._plan.seed, budget=self._plan.budget)
-        asking = search.Seeded(self._space, kept, strategy)
+        asking = search.Seeded(self._space, kept, self._strategy)
         if not self._plan.measure_all:
             for prior in priors.of(self._store, self._task.subject, self._space):
                 asking.tell(prior.trials, origin=prior.origin)
@@ -80,7 +81,7 @@ class Run:
             if not batch:
                 break
             asked += len(batch)
-            self._measure(batch, kept, strategy.name)
+            self._measure(batch, kept, self._strategy.name)
             asking.tell([Trial(c, self.known[self._space.places(c)]) for c in batch if self._is_known(c)])
 
     @property

@@ -60,7 +60,7 @@ def _has_all(question: Question, budget: int) -> bool:
     """Return whether as many configs were measured as a data set wants; a tuning run stops before that."""
     space = question.declaration.space
     tried = {space.places(t.config) for t in question.store.trials(question.subject) if t.config in space}
-    return len(tried) >= min(budget, space.count())
+    return len(tried) >= budget or len(tried) >= space.count()  # counting a huge space may take long: ask it last
 
 
 def _run(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], Measurer], question: Question) -> Tuning:
