@@ -65,6 +65,14 @@ class InvalidFile(TunewiseError):
     """A file does not hold what its reader expects."""
 
 
+class InvalidModel(TunewiseError):
+    """A learned model, or code generated from one, is not what it must be."""
+
+
+class InvalidData(TunewiseError):
+    """A data set cannot be used the way it was asked."""
+
+
 class NotFound(TunewiseError):
     """What was named does not exist."""
 

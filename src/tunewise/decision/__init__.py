@@ -2,7 +2,7 @@
 
 from tunewise.decision.answer import Answer, Rung
 from tunewise.decision.check import NO_CHECK, Args, Check
-from tunewise.decision.declaration import Declaration
+from tunewise.decision.declaration import CHOICE, Declaration
 from tunewise.decision.hardware import Environment, Hardware, Part, detect, environment
 from tunewise.decision.params import Param, Scalar, Value, boolean, integer, permutation, pow2
 from tunewise.decision.policy import Policy
@@ -26,6 +26,7 @@ from tunewise.decision.trial import (
 __all__ = [
     "Answer",
     "Args",
+    "CHOICE",
     "Check",
     "Config",
     "Declaration",

@@ -14,6 +14,7 @@ from tunewise.errors import InvalidDecision, InvalidProblem
 
 Derived = Callable[..., Feature]
 MAX_NAME = 200
+CHOICE = "choice"  # the one parameter of a plain list of choices
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,12 @@
 """Files from elsewhere that may be compressed, too large or cut off: their bytes, and the JSON that can be saved."""
 
+import io
 import re
 import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -45,6 +46,23 @@ def load(path: Path, limit_bytes: int = MAX_BYTES) -> Content:
     if not content.raw.strip():
         raise InvalidFile(f"{path} is empty")
     return _mended(content) if content.raw.lstrip().startswith(b"{") else content
+
+
+def unpacked_head(head: bytes) -> bytes:
+    """Return the beginning of a file unpacked, as far as it goes, if it is a gzip one."""
+    if not head.startswith(_GZIP):
+        return head
+    try:
+        return zlib.decompressobj(_GZIP_WINDOW).decompress(head, len(head))
+    except zlib.error:
+        return head
+
+
+def opened(path: Path) -> BinaryIO:
+    """Return a file to read from its beginning, unpacked in memory if it is a gzip one."""
+    with open(path, "rb") as stream:
+        is_gzip = stream.read(len(_GZIP)) == _GZIP
+    return io.BytesIO(load(path).raw) if is_gzip else open(path, "rb")
 
 
 def decode(content: Content, kind: type[_T]) -> _T:

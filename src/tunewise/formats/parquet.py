@@ -1,0 +1,62 @@
+"""Parquet files as data sets and back: columns named as in our CSV files, samples as a list a row."""
+
+from pathlib import Path
+from typing import Any
+
+from tunewise.errors import InvalidFile
+from tunewise.formats.arrow import Sheet, arrow_library
+from tunewise.formats.layout import Naming, layout
+from tunewise.formats.malformed import Faults, Loaded, Places
+from tunewise.formats.tabular import data_of
+
+MAGIC = b"PAR1"
+JSON_MARK = {b"tunewise": b"json"}  # of a column whose values are of several kinds, each written as JSON
+_MAX_ROWS, _MAX_CELLS, _MAX_BYTES = 100_000_000, 4_000_000_000, 16 << 30
+
+
+def is_parquet(head: bytes) -> bool:
+    """Return whether a file begins like a Parquet one."""
+    return head.startswith(MAGIC)
+
+
+def read(path: Path, naming: Naming) -> Loaded:
+    """Return the data of a Parquet file; raises InvalidFile where it is none, or far too large."""
+    arrow = arrow_library()
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            _check_size(path, file.metadata)
+            told = layout(file.schema_arrow.names, naming, str(path))
+            table = file.read(columns=list(told.columns))
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InvalidFile(f"{path} is not a sound Parquet file: {str(error).splitlines()[0]}") from None
+    marked = frozenset(name for name in told.columns if table.schema.field(name).metadata == JSON_MARK)
+    sheet = Sheet({name: table.column(name) for name in told.columns}, table.num_rows, is_typed=True, json=marked)
+    del table
+    try:
+        data, faults = data_of(sheet, told, str(path))
+    except (arrow.ArrowException, UnicodeDecodeError) as error:
+        raise InvalidFile(f"{path} holds columns of a kind we cannot use: {error}") from None
+    return Loaded(data, int(faults.bad.sum()), lambda: _places(faults))
+
+
+def write(table: Any, path: Path) -> None:
+    """Write an arrow table."""
+    from pyarrow import parquet
+
+    parquet.write_table(table, path, compression="zstd")
+
+
+def _check_size(path: Path, metadata: Any) -> None:
+    unpacked = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    cells = metadata.num_rows * metadata.num_columns  # asking columns for more ends the process where they are damaged
+    if metadata.num_rows > _MAX_ROWS or cells > _MAX_CELLS or unpacked > _MAX_BYTES:
+        raise InvalidFile(
+            f"{path} holds {metadata.num_rows} rows of {cells} cells; at most {_MAX_ROWS} rows, {_MAX_CELLS} cells and "
+            f"{_MAX_BYTES >> 30} GiB are read at once: cut it into smaller files"
+        )
+
+
+def _places(faults: Faults) -> Places:
+    return [(row + 1, reason) for row, reason in faults.reasons.items()]

@@ -1,0 +1,68 @@
+"""Data sets that may leave the machine: no word in them names its host, its user or a path."""
+
+import hashlib
+import os
+import platform
+import pwd
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tunewise.formats.dataset import Column, DataSet
+
+_PATH = re.compile(
+    r"(?:^|[^\w.]|-[A-Za-z])(?:~[/\\]|(?:[A-Za-z]:)?[/\\][\w.@+-]+[/\\][\w.@+-])"  # /a/b, C:\a\b, ~/a; a/b/c is none
+    r"|\bfile:/|\\\\\w"
+    r"|[A-Za-z_][\w.-]*@[A-Za-z][\w.-]*"  # a user at a host; CPU@2.1GHz is none
+)
+_SHORTEST = 3  # a shorter name of a host or user stands in too many words
+_NOBODY = frozenset({"localhost", "root", "user", "none", "cpu"})
+
+
+@dataclass
+class Veil:
+    """Replaces words that tell where something was measured, or by whom, by a digest; `hidden` are those it met."""
+
+    names: frozenset[str] = field(default_factory=lambda: frozenset(_own_names()))
+    hidden: set[str] = field(default_factory=set)
+
+    def __call__(self, value: Any) -> Any:
+        """Return a value as it is, or the digest of a word that is private."""
+        if not isinstance(value, str) or not self._is_private(value):
+            return value
+        self.hidden.add(value)
+        return "sha256:" + hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()[:16]
+
+    def _is_private(self, word: str) -> bool:
+        parts = set(re.split(r"[^\w-]+", word.lower()))
+        return bool(parts & self.names) or _PATH.search(word) is not None
+
+
+def shareable(data: DataSet, veil: Veil) -> DataSet:
+    """Return a data set whose words are all harmless: of its name, features, configs and devices."""
+    return replace(
+        data,
+        decision=veil(data.decision),
+        features=tuple(_column(column, veil) for column in data.features),
+        configs=tuple(_veiled(config, veil) for config in data.configs),
+        devices=tuple(_veiled(facts, veil) for facts in data.devices),
+    )
+
+
+def _column(column: Column, veil: Veil) -> Column:
+    words = None if column.words is None else tuple(veil(word) for word in column.words)
+    return replace(column, name=veil(column.name), words=words)
+
+
+def _veiled(values: Mapping[str, Any], veil: Veil) -> dict[str, Any]:
+    return {veil(name): veil(value) for name, value in values.items()}
+
+
+def _own_names() -> list[str]:
+    """Return what this host and its user are called."""
+    names = [platform.node(), platform.node().split(".")[0]]
+    with suppress(KeyError):  # a user without an entry, as in some containers
+        names.append(pwd.getpwuid(os.getuid()).pw_name)
+    return [name.lower() for name in names if len(name) >= _SHORTEST and name.lower() not in _NOBODY]
