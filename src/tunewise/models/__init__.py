@@ -1,0 +1,30 @@
+"""Learned models as plain values: evaluate, validate, save, load; nothing here trains."""
+
+from tunewise.models.bodies import Forest, Guess, Leaf, Split, Tree
+from tunewise.models.columns import Columns, Derived, Input, Number, Op, Word
+from tunewise.models.model import Body, Card, Model, dump, load, parse, save
+from tunewise.models.net import Layer, Net, Scale
+
+__all__ = [
+    "Body",
+    "Card",
+    "Columns",
+    "Derived",
+    "Forest",
+    "Guess",
+    "Input",
+    "Layer",
+    "Leaf",
+    "Model",
+    "Net",
+    "Number",
+    "Op",
+    "Scale",
+    "Split",
+    "Tree",
+    "Word",
+    "dump",
+    "load",
+    "parse",
+    "save",
+]

@@ -1,0 +1,134 @@
+"""The bodies of models: a tree whose leaves rank choices, and a forest that guesses the time of every choice."""
+
+import reprlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from tunewise.errors import InvalidModel
+from tunewise.models.columns import Columns, Input, Word
+
+MAX_NODES, MAX_DEPTH, MAX_TREES = 200_000, 64, 2_000
+MAX_GUESS = 1e6  # nothing adds up to infinity
+MAX_GUESSES = 4_000_000  # trees asked in one ranking: what a forest of 200 trees needs for 20,000 choices
+
+
+class Split(msgspec.Struct, frozen=True, tag="split", forbid_unknown_fields=True):
+    """A question about one column: numbers up to the threshold, or the words listed, go to node `low`, others `high`.
+
+    Nodes are numbered through their tree, and children come after their parent.
+    """
+
+    column: int
+    low: int
+    high: int
+    threshold: float = 0.0
+    words: tuple[int, ...] = ()
+
+
+class Leaf(msgspec.Struct, frozen=True, tag="leaf", forbid_unknown_fields=True):
+    """An answer: choices by number, best first; none means that the model abstains here."""
+
+    ranking: tuple[int, ...] = ()
+    support: int = 0  # problems it was learned from
+    regret: float = 1.0  # of its first choice on problems that were held out
+    default_regret: float = 1.0  # of the default on the same
+
+
+class Guess(msgspec.Struct, frozen=True, tag="guess", forbid_unknown_fields=True):
+    """A number, one term of the logarithm of a time."""
+
+    value: float
+    support: int = 0
+
+
+End = TypeVar("End", Leaf, Guess)
+
+
+class Tree(msgspec.Struct, frozen=True, tag="tree", forbid_unknown_fields=True):
+    """A decision tree over the columns of a problem."""
+
+    nodes: tuple[Split | Leaf, ...]
+
+    def leaf(self, row: Sequence[float]) -> Leaf:
+        """Return the leaf a row ends in."""
+        return _end(self.nodes, row)
+
+    def check(self, columns: Columns, choices: int) -> None:
+        """Raise InvalidModel unless every path ends in a leaf that names existing choices."""
+        if columns.config:
+            raise InvalidModel("a tree looks at the problem only, and this one has columns of a config")
+        _check_nodes(self.nodes, columns)
+        for node in self.nodes:
+            if isinstance(node, Leaf):
+                distinct = set(node.ranking)
+                if len(distinct) < len(node.ranking) or not all(0 <= n < choices for n in distinct):
+                    raise InvalidModel(f"a leaf ranks {reprlib.repr(node.ranking)}, and there are {choices} choices")
+
+
+class Forest(msgspec.Struct, frozen=True, tag="forest", forbid_unknown_fields=True):
+    """Regression trees over the columns of problem and config: their guesses add up to the logarithm of a time."""
+
+    trees: tuple[tuple[Split | Guess, ...], ...]
+    base: float = 0.0
+
+    def guess(self, row: Sequence[float]) -> float:
+        """Return the logarithm of the time a row is expected to take, up to a constant."""
+        total = self.base
+        for nodes in self.trees:
+            total += _end(nodes, row).value
+        return total
+
+    def check(self, columns: Columns, choices: int) -> None:
+        """Raise InvalidModel unless every path of every tree ends in a guess."""
+        if not choices or len(self.trees) > MAX_TREES or sum(map(len, self.trees)) > MAX_NODES:
+            raise InvalidModel(f"a forest of {len(self.trees)} trees for {choices} choices")
+        if choices * len(self.trees) > MAX_GUESSES:
+            raise InvalidModel(f"{len(self.trees)} trees for {choices} choices take more than {MAX_GUESSES} guesses")
+        for nodes in self.trees:
+            _check_nodes(nodes, columns)
+        largest = max((abs(n.value) for nodes in self.trees for n in nodes if isinstance(n, Guess)), default=0.0)
+        if not (largest <= MAX_GUESS and abs(self.base) <= MAX_GUESS):
+            raise InvalidModel(f"a guess of {max(largest, abs(self.base)):g}; logarithms of times are small numbers")
+
+
+def _end(nodes: Sequence[Split | End], row: Sequence[float]) -> End:
+    """Return the node without a question that a row comes to."""
+    node = nodes[0]
+    while isinstance(node, Split):  # one loop and no calls: a forest is asked thousands of times for one ranking
+        value, words = row[node.column], node.words
+        node = nodes[node.low if (value in words if words else value <= node.threshold) else node.high]
+    return node
+
+
+def _check_nodes(nodes: Sequence[Split | Leaf | Guess], columns: Columns) -> None:
+    if not 0 < len(nodes) <= MAX_NODES:
+        raise InvalidModel(f"a tree of {len(nodes)} nodes")
+    inputs, total = columns.inputs, len(columns.inputs) + len(columns.derived)
+    depth = {0: 0}
+    for number, node in enumerate(nodes):
+        if number not in depth:
+            raise InvalidModel(f"node {number} belongs to no parent")
+        if not isinstance(node, Split):
+            continue
+        _check_split(number, node, inputs, total)
+        for child in (node.low, node.high):
+            if not number < child < len(nodes) or child in depth:
+                raise InvalidModel(f"node {number} has the child {child}, which is not its own")
+            depth[child] = depth[number] + 1
+            if depth[child] > MAX_DEPTH:
+                raise InvalidModel(f"a tree deeper than {MAX_DEPTH} levels")
+
+
+def _check_split(number: int, split: Split, inputs: Sequence[Input], total: int) -> None:
+    if not 0 <= split.column < total:
+        raise InvalidModel(f"node {number} asks for column {split.column} of {total}")
+    column = inputs[split.column] if split.column < len(inputs) else None
+    if not isinstance(column, Word):
+        if split.words:
+            raise InvalidModel(f"node {number} asks a number for a word")
+        return
+    distinct = set(split.words)
+    if not distinct or len(distinct) < len(split.words) or not all(0 <= word < len(column.words) for word in distinct):
+        raise InvalidModel(f"node {number} asks for words {reprlib.repr(split.words)} of {column.name!r}")

@@ -1,0 +1,227 @@
+"""The grammar of generated modules takes what our generators write, small edits of it, and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from tunewise.codegen import python_source
+from tunewise.errors import InvalidModel, NotFound
+from tunewise.models import Card, Columns, Derived, Forest, Guess, Leaf, Model, Number, Split, Tree, Word
+from tunewise.models.grammar import check_source
+from tunewise.models.source import load_source, parse_source
+
+PROBLEM = (Number("m", 1.0, 4096.0), Word("dtype", ("f4", "f8")))
+TREE = Model(
+    card=Card(decision="conv", fence={"hardware.name": "Fast CPU"}, fingerprint="abc"),
+    choices=({"choice": "direct"}, {"choice": "fft"}),
+    columns=Columns(PROBLEM, (), (Derived("product", (0, 0)),)),
+    body=Tree((Split(2, 1, 2, threshold=64.5), Leaf((1, 0)), Leaf((0,)))),
+)
+FOREST = Model(
+    card=Card(decision="gemm"),
+    choices=({"tile": 8}, {"tile": 16}),
+    columns=Columns(PROBLEM, (Number("tile", 8.0, 16.0),), (Derived("remainder", (0, 2)),)),
+    body=Forest(((Split(3, 1, 2, threshold=0.5), Guess(0.0), Guess(1.0)),)),
+)
+
+
+def test_a_module_says_what_it_is_for(tmp_path: Path) -> None:
+    path = tmp_path / "conv.py"
+    path.write_text(python_source(TREE))
+    code = load_source(path)
+    assert (code.decision, code.fence, code.fingerprint) == ("conv", {"hardware.name": "Fast CPU"}, "abc")
+    assert code.features == ("m", "dtype")
+    assert code.choices == ({"choice": "direct"}, {"choice": "fft"})
+    assert code.rank({"m": 8, "dtype": "f4"}) == [{"choice": "fft"}, {"choice": "direct"}]
+    assert code.choose({"m": 100, "dtype": "f4"}) == {"choice": "direct"}
+    assert code.choose({"m": 0, "dtype": "f4"}) is None
+
+
+def test_a_module_over_candidates_loads() -> None:
+    assert parse_source(python_source(FOREST)).rank({"m": 24, "dtype": "f4"}) == [{"tile": 8}, {"tile": 16}]
+
+
+def test_an_edited_threshold_and_an_else_are_taken() -> None:
+    text = python_source(TREE).replace("m * m <= 64.5", "m * m <= 10.0 and m > 2.5")
+    text = text.replace('    return ("direct",)', '    else:\n        return ("direct",)')
+    code = parse_source(text)
+    assert code.choose({"m": 3, "dtype": "f4"}) == {"choice": "fft"}
+    assert code.choose({"m": 2, "dtype": "f4"}) == {"choice": "direct"}
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(NotFound, match=r"nowhere\.py cannot be read"):
+        load_source("nowhere.py")
+
+
+LINES = [  # each is put below the line that reads m
+    "import os",
+    "from os import system as z",
+    "z = __import__('os')",
+    "z = features.get('m')",
+    "z = features['m'].__class__",
+    "z = ().__class__",
+    "z = open",
+    "z = open('x')",
+    "z = eval('1')",
+    "z = sorted(features)",
+    "z = _ranking(features)",
+    "z = choose(features)",
+    "z = features",
+    "z = features[features]",
+    "z = features['m'] * 'a'",
+    "z = features['m'] * 1000000000",
+    "z = 'a' * 1000000000",
+    "z = '%99999999d' % 1.0",
+    "z = (1,) * 1.0",
+    "z = CHOICES * 1.0",
+    "z = CHOICES",
+    "z = 10 ** 10 ** 10",
+    "z = 1.0 ** 1.0",
+    "z = 1 << 99999999",
+    "z = 1.0 @ 1.0",
+    "z = lambda: 1.0",
+    "z = [x for x in features]",
+    "z = {x for x in features}",
+    "z = (x for x in features)",
+    "z = f'{features}'",
+    "z = (n := 1.0)",
+    "z = yield 1.0",
+    "z = await features",
+    "z: float = 1.0",
+    "m += 1.0",
+    "y, z = 1.0, 2.0",
+    "y = z = 1.0",
+    "features = 1.0",
+    "sorted = features['m']",
+    "Exception = features['m']",
+    "CHOICES = features['m']",
+    "_ = features['m']",
+    "__builtins__ = features['m']",
+    "global z",
+    "del features",
+    "assert features",
+    "raise Exception",
+    "pass",
+    "while m: pass",
+    "for z in features: pass",
+    "with features: pass",
+    "try:\n        z = 1.0\n    finally:\n        z = 2.0",
+    "def z(): pass",
+    "class M: pass",
+    "return features",
+    "return m",
+    "return ('other',)",
+    "return (0,)",
+    "return [CHOICES for _ in features]",
+    "if features: return ()",
+    "if m < CHOICES: return ()",
+    "match features:\n        case _: z = 1.0",
+    "features['m']",
+    "print()",
+]
+
+
+@pytest.mark.parametrize(
+    "line", ["z = m", "z = m * 2.0", "z = -m // 3.0 % m", "if m <= 3.0: return ()", "y = features['y']"]
+)
+def test_a_line_that_a_generator_could_write_is_taken(line: str) -> None:
+    reading = 'm = features["m"] * 1.0'
+    check_source(python_source(TREE).replace(reading, f"{reading}\n    {line}"))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_that_no_generator_writes_is_refused(line: str) -> None:
+    text = python_source(TREE)
+    reading = 'm = features["m"] * 1.0'
+    assert text.count(reading) == 1
+    with pytest.raises(InvalidModel):
+        check_source(text.replace(reading, f"{reading}\n    {line}"))
+
+
+MODULES = [
+    ("FORMAT = 1", "FORMAT = 2"),
+    ("FORMAT = 1", ""),
+    ("FORMAT = 1", "import os\nFORMAT = 1"),
+    ("FORMAT = 1", "FORMAT = 1\nOTHER = 1"),
+    ("FORMAT = 1", "FORMAT = 1\nFORMAT = 1"),
+    ("FORMAT = 1", "FORMAT = 1\nprint()"),
+    ("FORMAT = 1", "FORMAT = 1\nif FORMAT: pass"),
+    ('DECISION = "conv"', "DECISION = 1"),
+    ('DECISION = "conv"', "DECISION = open"),
+    ('DECISION = "conv"', "DECISION = 'a' * 9"),
+    ('DECISION = "conv"', "DECISION = b'conv'"),
+    ('"Fast CPU"}', '"Fast CPU", **{}}'),
+    ('"Fast CPU"}', '"Fast CPU", 3: 4}'),
+    ('"Fast CPU"}', '"Fast CPU", "x": (1,)}'),
+    ("def choose(features):", "def choose(features, more=print()):"),
+    ("def choose(features):", "@print\ndef choose(features):"),
+    ("def choose(features):", "def choose(features) -> print():"),
+    ("def choose(features):", "async def choose(features):"),
+    ("def rank(features, k=None):", "def rank(features, k=print()):"),
+    ("def _ranking(features):", "def _ranking(features=print()):"),
+    ("def _ranking(features):", "def _ranking(features, *more):"),
+    ("def _ranking(features):", "def _ranking(features: print()):"),
+    ("def _ranking(features):", "def _guess(m=print()):\n    return total\n\n\ndef _ranking(features):"),
+    ("def _ranking(features):", "def _tree_0(m=print()):\n    return 1.0\n\n\ndef _ranking(features):"),
+    ("def _ranking(features):", "def other(features):\n    return 1.0\n\n\ndef _ranking(features):"),
+    ("def _ranking(features):", "def ranking(features):"),
+    ('    return ("direct",)', "    z = 1.0"),
+    ('    return ("direct",)', '    if m <= 1.0:\n        return ("direct",)'),
+    ("return ranking[0] if ranking else None", "return ranking if ranking else None"),
+    ("except Exception:", "except:"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), MODULES)
+def test_a_module_with_anything_else_in_it_is_refused(old: str, new: str) -> None:
+    text = python_source(TREE)
+    assert old in text
+    with pytest.raises(InvalidModel):
+        check_source(text.replace(old, new, 1))
+
+
+FORESTS = [
+    ("total += _tree_0(d3)", "total += _guess(m, dtype, tile)"),
+    ("total += _tree_0(d3)", "total += _tree_1(d3)"),
+    ("total += _tree_0(d3)", "total += _tree_0(d3, d3)"),
+    ("total += _tree_0(d3)", "total *= _tree_0(d3)"),
+    ("total += _tree_0(d3)", "total += _tree_0(*CHOICES)"),
+    ("d3 = m % tile", "d3 = dtype % tile"),
+    ("d3 = m % tile", "d3 = m % CHOICES"),
+    ("return total", "return CHOICES"),
+    ("return 0.0", "return CHOICES"),
+    ("return 0.0", "return _tree_0(1.0)"),
+    ("return 0.0", "return 'word'"),
+    ("(0, 8.0),", "(0, 8),"),
+    ("(0, 8.0),", "(0, 8.0, 9.0),"),
+    ("(0, 8.0),", "(7, 8.0),"),
+    ("for number, tile in CANDIDATES", "for number, tile in CANDIDATES for x in CANDIDATES"),
+    ("for number, tile in CANDIDATES", "for number, tile in CANDIDATES if number"),
+    ("for number, tile in CANDIDATES", "for number, tile in features"),
+    ("sorted(guesses)", "sorted(guesses, key=print)"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), FORESTS)
+def test_candidates_and_trees_cannot_do_more_than_they_should(old: str, new: str) -> None:
+    text = python_source(FOREST)
+    assert old in text
+    with pytest.raises(InvalidModel):
+        check_source(text.replace(old, new, 1))
+
+
+def test_a_second_loop_over_the_candidates_is_refused() -> None:
+    text = python_source(FOREST)
+    loop = text[text.index("    guesses = [") : text.index("    return [number")]
+    with pytest.raises(InvalidModel):
+        check_source(text.replace(loop, loop * 2))
+
+
+def test_too_many_guesses_are_refused() -> None:
+    text = python_source(FOREST)
+    rows = "    (0, 8.0),\n" * 20_000
+    calls = "    total += _tree_0(d3)\n" * 1_000
+    text = text.replace("    (0, 8.0),\n", rows).replace("    total += _tree_0(d3)\n", calls)
+    with pytest.raises(InvalidModel, match="guesses"):
+        check_source(text)
