@@ -1,0 +1,108 @@
+"""Boosted trees by LightGBM: one thread, no chance beyond the seed, and no column treated in a way we could not say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tunewise.errors import MissingPart
+from tunewise.formats.dataset import Flags, Floats
+from tunewise.learn.pairs import Pairs
+
+Objective = Literal["regression", "lambdarank"]
+_ENOUGH_COLUMNS = 12  # to choose from at every split; of many columns, a part drawn by chance is enough
+_GRADES = 31  # LightGBM knows no more steps from worst to best
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to boost: so many trees of so many leaves, each a small step, and that by so many boosters."""
+
+    trees: int = 120
+    leaves: int = 15
+    step: float = 0.08
+    boosters: int = 1
+    objective: Objective = "regression"
+
+    @property
+    def scale(self) -> float:
+        """What turns a booster's number into its part of a guess: LightGBM's ranks are the higher, the better."""
+        return (-1.0 if self.objective == "lambdarank" else 1.0) / self.boosters
+
+
+def boosted(matrix: Floats, words: Flags, table: Pairs, plan: Plan, seed: int) -> list[Any]:
+    """Return LightGBM boosters, each by its own luck, whose mean guesses the target of every row."""
+    lightgbm = _lightgbm()
+    is_ranking = plan.objective == "lambdarank"
+    samples = lightgbm.Dataset(
+        matrix,
+        label=_grades(table) if is_ranking else table.target,
+        weight=None if is_ranking else table.weight,
+        group=table.sizes if is_ranking else None,
+        categorical_feature=[int(number) for number in np.flatnonzero(words)],
+        params=_parameters(matrix, plan, seed),
+    )
+    every = [_parameters(matrix, plan, seed * plan.boosters + number) for number in range(plan.boosters)]
+    return [lightgbm.train(parameters, samples, num_boost_round=plan.trees) for parameters in every]
+
+
+def guesses(boosters: Sequence[Any], matrix: Floats, plan: Plan, trees: int | None = None) -> Floats:
+    """Return what boosters guess, of their first trees only if asked; the less, the faster."""
+    every = [booster.predict(matrix, num_iteration=trees or plan.trees, num_threads=1) for booster in boosters]
+    total: Floats = np.sum(every, axis=0) * plan.scale
+    return total
+
+
+def gains(boosters: Sequence[Any], numbers: Sequence[int], total: int) -> list[float]:
+    """Return how much each of `total` columns helped, `numbers` being those that the boosters saw."""
+    found = np.zeros(total)
+    for booster in boosters:
+        found[list(numbers)] += booster.feature_importance("gain")
+    return [float(gain) for gain in found]
+
+
+def _parameters(matrix: Floats, plan: Plan, seed: int) -> dict[str, Any]:
+    return {
+        "objective": plan.objective,
+        "learning_rate": plan.step,
+        "num_leaves": plan.leaves,
+        "max_depth": 12,
+        "min_data_in_leaf": max(min(10, len(matrix) // 20), 1),
+        "feature_fraction": _share(matrix, 0.5),
+        "feature_fraction_bynode": _share(matrix, 0.4),
+        "bagging_fraction": 0.7,
+        "bagging_freq": 1,
+        "max_bin": 63,
+        # LightGBM's own limits for words are meant for millions of rows.
+        "min_data_per_group": 5,
+        "cat_smooth": 2.0,
+        "cat_l2": 2.0,
+        "label_gain": list(range(_GRADES + 1)),
+        "lambdarank_truncation_level": 8,
+        "use_missing": False,
+        "boost_from_average": False,
+        "seed": seed + 1,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": 1,
+        "verbosity": -1,
+    }
+
+
+def _share(matrix: Floats, share: float) -> float:
+    return float(min(max(share, _ENOUGH_COLUMNS / matrix.shape[1]), 1.0))
+
+
+def _grades(table: Pairs) -> Floats:
+    """Return the best as the highest grade, and what is twice as slow as half of it."""
+    grades: Floats = np.round(_GRADES * np.exp(-table.cost))
+    return grades
+
+
+def _lightgbm() -> Any:
+    try:
+        import lightgbm
+    except (ImportError, OSError) as error:  # OSError: its library lacks libgomp
+        raise MissingPart(f"this learner needs LightGBM ({error}): pip install 'tunewise[learn]'") from None
+    return lightgbm

@@ -1,0 +1,150 @@
+"""The columns a tree may ask about: a problem's features and what can be derived from them, as arrays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, log
+from sys import float_info
+from typing import Literal, get_args
+
+import numpy as np
+
+from tunewise.formats.dataset import Column, DataSet, Flags, Floats
+from tunewise.models import Columns, Derived, Input, Number, Word
+
+Kind = Literal["plain", "sizes", "remainders"]
+KINDS: tuple[Kind, ...] = get_args(Kind)  # each has all columns of the one before
+
+_MOST_NUMBERS = 8  # products and ratios of more features than this would be hundreds of columns
+_POWERS = (4.0, 8.0, 16.0, 32.0)
+_WIDE = 8.0  # a feature whose largest value is so many times its smallest is a size: its logarithm is what counts
+_WORTH_OF_DERIVED = 0.8  # of what a question saves
+_LARGEST = 1e30  # products of a few numbers up to here stay finite
+_FARTHEST, _MOST_REACH = float_info.max, log(1000)  # bounds stay finite, whatever a feature holds
+_REACH = 0.25  # of the orders of magnitude seen: so far beyond them a size is still taken for known
+_TINY = 1e-3  # keeps the logarithm of zero finite
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The inputs of many problems as an array, with what is known of each column."""
+
+    inputs: tuple[Input, ...]
+    values: Floats
+    whole: tuple[bool, ...]  # which columns hold whole numbers only
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def words(self) -> Flags:
+        """Which columns hold words."""
+        return np.array([isinstance(column, Word) for column in self.inputs], dtype=np.bool_)
+
+
+def frame(data: DataSet, margin: float) -> Frame:
+    """Return the inputs of all problems of a data set; numbers may lie somewhat beyond what was seen.
+
+    That is `margin` times, or a quarter of the orders of magnitude that were seen if this is more.
+    """
+    values = np.stack([column.values for column in data.features], axis=1)
+    whole = tuple(bool((column == np.round(column)).all()) for column in values.T)
+    return Frame(tuple(_input(column, margin) for column in data.features), values, whole)
+
+
+def derivations(known: Frame, kind: Kind) -> tuple[Derived, ...]:
+    """Return the columns that may be derived: products and ratios of sizes, and remainders by powers of two."""
+    if kind == "plain":
+        return ()
+    numbers = [n for n, column in enumerate(known.inputs) if _may_be_multiplied(column)]
+    sizes = _sizes(known, numbers) if len(numbers) <= _MOST_NUMBERS else []
+    return tuple(sizes) if kind == "sizes" else (*sizes, *_remainders(known, numbers))
+
+
+def worth(known: Frame, derived: Sequence[Derived]) -> Floats:
+    """Return how much of what a question saves counts, for every column: a plainer one wins unless it saves less."""
+    return np.array([1.0] * len(known.inputs) + [_WORTH_OF_DERIVED] * len(derived))
+
+
+def expand(known: Frame, derived: Sequence[Derived]) -> Floats:
+    """Return all columns as an array, the derived ones after the inputs: the doubles a model would work out."""
+    columns = list(known.values.T)
+    for one in derived:
+        operands = [columns[number] for number in one.of]
+        if one.by is not None:
+            operands.append(np.full(len(known), one.by))
+        result = operands[0]
+        for operand in operands[1:]:
+            result = _apply(one.op, result, operand)
+        columns.append(result)
+    return np.stack(columns, axis=1)
+
+
+def smooth(known: Frame, derived: Sequence[Derived]) -> Floats:
+    """Return columns for regressions: logarithms of sizes and of their products and ratios, a flag for every word."""
+    columns = []
+    for column, values in zip([*known.inputs, *derived], expand(known, derived).T, strict=True):
+        if isinstance(column, Word):
+            columns += [(values == word).astype(np.float64) for word in range(len(column.words))]
+        else:
+            columns.append(np.log2(values + _TINY) if is_size(column) else values)
+    return np.stack(columns, axis=1)
+
+
+def is_size(column: Input | Derived) -> bool:
+    """Return whether a column is better seen as a logarithm: it has no sign, and a wide range."""
+    if isinstance(column, Number):
+        return column.low >= 0 and column.high > _WIDE * max(column.low, _TINY)
+    return isinstance(column, Derived) and column.op in ("product", "ratio")
+
+
+def needed(inputs: Sequence[Input], derived: Sequence[Derived], used: Sequence[int]) -> tuple[Columns, dict[int, int]]:
+    """Return the columns that a tree asks about, all inputs among them, and the new number of each used one."""
+    kept = sorted(number for number in set(used) if number >= len(inputs))
+    numbers = {number: len(inputs) + place for place, number in enumerate(kept)}
+    columns = Columns(problem=tuple(inputs), derived=tuple(derived[number - len(inputs)] for number in kept))
+    return columns, {**{number: number for number in range(len(inputs))}, **numbers}
+
+
+def _input(column: Column, margin: float) -> Input:
+    if column.words is not None:
+        return Word(column.name, column.words)
+    low, high = float(column.values.min()), float(column.values.max())
+    if low < 0:
+        beyond = (high - low) * (margin - 1)
+        return Number(column.name, max(low - beyond, -_FARTHEST), min(high + beyond, _FARTHEST))
+    reach = margin if low == 0 else max(margin, exp(min((log(high) - log(low)) * _REACH, _MOST_REACH)))
+    return Number(column.name, low / reach, min(high * reach, _FARTHEST))
+
+
+def _sizes(known: Frame, numbers: Sequence[int]) -> list[Derived]:
+    found: list[Derived] = []
+    for one, other in combinations(numbers, 2):
+        found.append(Derived("product", (one, other)))
+        pair = (one, other) if _low(known.inputs[other]) > 0 else (other, one)
+        if _low(known.inputs[pair[1]]) > 0:
+            found.append(Derived("ratio", pair))
+    for count in sorted({3, len(numbers)}):
+        found += [Derived("product", group) for group in combinations(numbers, count) if count > 2]
+    return found
+
+
+def _remainders(known: Frame, numbers: Sequence[int]) -> list[Derived]:
+    counted = [n for n in numbers if known.whole[n] and known.values[:, n].max() > 2 * _POWERS[0]]
+    return [Derived("remainder", (number,), by=power) for number in counted for power in _POWERS]
+
+
+def _may_be_multiplied(column: Input) -> bool:
+    """Return whether products and ratios of a column stay finite, whatever within its bounds is asked."""
+    return (
+        isinstance(column, Number) and column.low >= 0 and column.high < _LARGEST and not 0 < column.low < 1 / _LARGEST
+    )
+
+
+def _low(column: Input) -> float:
+    return column.low if isinstance(column, Number) else 0.0
+
+
+def _apply(op: str, left: Floats, right: Floats) -> Floats:
+    result: Floats = {"product": np.multiply, "ratio": np.divide, "remainder": np.mod}[op](left, right)
+    return result

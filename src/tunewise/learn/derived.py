@@ -1,0 +1,162 @@
+"""Columns worked out from problem and config together: tiles and what is left over of them, made for all that fits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from tunewise.formats.dataset import Floats
+from tunewise.learn.columns import Frame, derivations
+from tunewise.learn.pairs import Pairs
+from tunewise.models import Columns, Derived, Input, Number, Op
+from tunewise.models.columns import apply
+
+_LARGEST = 1e24  # products of a few numbers up to here stay finite
+_CORES = "cores"  # the hardware's fact, whatever stands before it
+
+
+@dataclass
+class Formulas:
+    """Derived columns as they are added, each once; `offered` are those that say something by themselves."""
+
+    inputs: tuple[Input, ...]
+    derived: list[Derived] = field(default_factory=list)
+    offered: list[int] = field(default_factory=list)
+    _numbers: dict[Derived, int] = field(default_factory=dict)
+
+    def add(self, op: Op, *of: int, is_offered: bool = True) -> int:
+        """Return the number of a derived column, which is made if it is new."""
+        return self.keep(Derived(op, of), is_offered)
+
+    def keep(self, one: Derived, is_offered: bool = True) -> int:
+        """Return the number of a derived column, which is kept if it is new."""
+        if one not in self._numbers:
+            self._numbers[one] = len(self.inputs) + len(self.derived)
+            self.derived.append(one)
+        number = self._numbers[one]
+        if is_offered and number not in self.offered:
+            self.offered.append(number)
+        return number
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A size of the problem against a tile of the config: the numbers of the columns that tell how they fit."""
+
+    size: int
+    tile: int
+    tiles: int
+    waste: int  # what the tiles cover / the size
+    full: int  # what whole tiles cover / the size
+
+
+def simple(table: Pairs) -> tuple[Formulas, list[Fit]]:
+    """Return products and ratios of sizes, and how every size fits every parameter."""
+    formulas = Formulas(table.inputs)
+    problems = len(table.problem_inputs)
+    known = Frame(table.problem_inputs, table.values[:, :problems], table.whole[:problems])
+    for one in derivations(known, "sizes"):
+        formulas.keep(one)
+    sizes, tiles = _sizes(table), _tiles(table)
+    return formulas, [_fit(formulas, size, tile) for size in sizes for tile in tiles]
+
+
+def combined(formulas: Formulas, fits: Sequence[Fit], gains: Sequence[float], most: int) -> list[Fit]:
+    """Add how the sizes fit products of two parameters, for the `most` sizes and parameters that matter most.
+
+    `gains` has a number for every column: how much it helped. Returns the new fits.
+    """
+    sizes = _foremost(formulas, {fit.size for fit in fits}, gains, most)
+    tiles = _foremost(formulas, {fit.tile for fit in fits}, gains, most)
+    products = [formulas.add("product", *sorted(pair)) for pair in combinations(tiles, 2)]
+    return [_fit(formulas, size, product) for size in sizes for product in products]
+
+
+def grids(formulas: Formulas, fits: Sequence[Fit], gains: Sequence[float], most: int) -> None:
+    """Add how many tiles two sizes make together, how much these waste and how much is in whole ones.
+
+    That is done for the `most` fits that matter most.
+    """
+    ranked = sorted(fits, key=lambda fit: -(gains[fit.tiles] + gains[fit.waste] + gains[fit.full]))[:most]
+    cores = [n for n, column in enumerate(formulas.inputs) if _is_cores(column)]
+    for one, other in combinations(sorted(ranked, key=lambda fit: (fit.size, fit.tile)), 2):
+        if one.size != other.size and one.tile != other.tile:
+            count = formulas.add("product", one.tiles, other.tiles)
+            formulas.add("product", one.waste, other.waste)
+            formulas.add("product", one.full, other.full)
+            for core in cores:
+                formulas.add("ratio", count, core)
+
+
+def expand(values: Floats, derived: Sequence[Derived]) -> list[Floats]:
+    """Return all columns, the derived ones after the inputs: the doubles a model would work out."""
+    columns: list[Any] = list(values.T)
+    for one in derived:
+        operands = [columns[number] for number in one.of] + ([] if one.by is None else [one.by])
+        result = operands[0]
+        for operand in operands[1:]:
+            result = apply(one.op, result, operand)
+        columns.append(result)
+    return columns
+
+
+def matrix(table: Pairs, derived: Sequence[Derived], numbers: Sequence[int]) -> Floats:
+    """Return some of the columns as an array."""
+    columns = expand(table.values, derived)
+    return np.stack([columns[number] for number in numbers], axis=1)
+
+
+def needed(table: Pairs, derived: Sequence[Derived], used: Sequence[int]) -> tuple[Columns, dict[int, int]]:
+    """Return the columns of a model that asks for `used`, all inputs among them, and the new number of each of those.
+
+    What a used column is made of comes along.
+    """
+    first = len(table.inputs)
+    wanted = set(used)
+    for number in range(first + len(derived) - 1, first - 1, -1):
+        if number in wanted:
+            wanted.update(derived[number - first].of)
+    kept = [number for number in range(first, first + len(derived)) if number in wanted]
+    numbers = {**{n: n for n in range(first)}, **{number: first + place for place, number in enumerate(kept)}}
+    renumbered = tuple(
+        Derived(one.op, tuple(numbers[n] for n in one.of), one.by) for one in (derived[n - first] for n in kept)
+    )
+    return Columns(problem=table.problem_inputs, config=table.config_inputs, derived=renumbered), numbers
+
+
+def _fit(formulas: Formulas, size: int, tile: int) -> Fit:
+    tiles = formulas.add("tiles", size, tile)
+    rest = formulas.add("remainder", size, tile)
+    covered = formulas.add("product", tiles, tile, is_offered=False)
+    waste = formulas.add("ratio", covered, size)
+    within = formulas.add("difference", size, rest, is_offered=False)
+    return Fit(size, tile, tiles, waste, formulas.add("ratio", within, size))
+
+
+def _sizes(table: Pairs) -> list[int]:
+    problems = len(table.problem_inputs)
+    return [n for n in range(problems) if _is_count(table, n) and not _is_cores(table.inputs[n])]
+
+
+def _tiles(table: Pairs) -> list[int]:
+    return [n for n in range(len(table.problem_inputs), len(table.inputs)) if _is_count(table, n)]
+
+
+def _is_count(table: Pairs, number: int) -> bool:
+    column = table.inputs[number]
+    return isinstance(column, Number) and table.whole[number] and 0 < column.low < column.high < _LARGEST
+
+
+def _is_cores(column: Input) -> bool:
+    return isinstance(column, Number) and column.low > 0 and column.name.rpartition(".")[2] == _CORES
+
+
+def _foremost(formulas: Formulas, numbers: set[int], gains: Sequence[float], most: int) -> list[int]:
+    """Return those of the inputs that helped most, counting the columns they are part of."""
+    total = {number: gains[number] for number in numbers}
+    for place, one in enumerate(formulas.derived):
+        for number in numbers.intersection(one.of):
+            total[number] += gains[len(formulas.inputs) + place]
+    return sorted(sorted(numbers), key=lambda number: -total[number])[:most]

@@ -1,0 +1,57 @@
+"""What a training run may be told: sizes, choices that must stay, and hooks for data, features, weights and leaves."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tunewise.decision import Config, Feature, Problem, Scalar
+from tunewise.errors import InvalidData
+from tunewise.formats.dataset import DataSet, Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """All options of a training run; every learner takes what concerns it.
+
+    `grid` maps names of these options to values that are tried, e.g. `{"max_leaves": (8, 16)}`. A hook gets values,
+    never files: `filter_rows` returns the data to learn from, `add_features` maps the name of a feature to a function
+    of a problem, `weights` returns a number for every problem, and `unsafe` says of the config a leaf would answer
+    and the data of the problems in that leaf whether the leaf must abstain.
+    """
+
+    seed: int = 0
+    name: str | None = None  # of the decision; None: as the data call it
+    portfolio: int = 8  # at most so many choices
+    max_depth: int = 8
+    max_leaves: int = 16
+    tolerance: float = 0.005  # the smallest shape is taken whose log regret is within this of the best
+    readable: float = 0.02  # how much more regret than a forest's a tree may have before `auto` takes the forest
+    ranking: int | None = None  # at most so many choices are ranked
+    default: Config | None = None  # None: as the data say
+    always_included: tuple[Config, ...] = ()
+    unsafe: Callable[[Config, DataSet], bool] | None = None
+    filter_rows: Callable[[DataSet], DataSet] | None = None
+    add_features: Mapping[str, Callable[[Problem], Feature]] = field(default_factory=dict)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    test_share: float = 0.0  # of the problems, kept out of training and scored in the model's card
+    validation_share: float = 0.2  # of the problems, held out at a time where sizes are chosen
+    weights: Callable[[DataSet], Floats] | None = None
+    evaluation: Mapping[str, DataSet] = field(default_factory=dict)  # further data to score the model on, by name
+    fence: Mapping[str, Scalar] | None = None  # None: what all devices of the data have in common
+    created: str | None = None  # the day that the model's card names; None: today
+    margin: float = 2.0  # at least so many times beyond the sizes seen a model still answers
+
+    def __post_init__(self) -> None:
+        for name in ("portfolio", "max_depth", "max_leaves"):
+            if getattr(self, name) < 1:
+                raise InvalidData(f"{name}={getattr(self, name)} is less than 1")
+        for name in ("test_share", "validation_share"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InvalidData(f"{name}={getattr(self, name)} is no share of the problems; use 0.2, for one")
+        if self.margin < 1:
+            raise InvalidData(f"margin={self.margin} would refuse problems that were learned from; use 1 or more")
+
+    @property
+    def folds(self) -> int:
+        """How many parts the problems fall into where each is held out once."""
+        return max(2, round(1 / self.validation_share)) if self.validation_share else 5

@@ -1,0 +1,131 @@
+"""The ranker: a small forest that guesses how long a config takes on a problem, and so ranks the configs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tunewise.formats.dataset import DataSet
+from tunewise.learn.boosting import Objective, Plan, boosted, guesses
+from tunewise.learn.derived import matrix, needed
+from tunewise.learn.forests import from_lightgbm, renumbered, used
+from tunewise.learn.keeping import Loss, Offer, folds_of, lost, offer, smallest, together, words_of
+from tunewise.learn.options import Training
+from tunewise.learn.pairs import Pairs, contenders, pairs
+from tunewise.learn.study import always_in
+from tunewise.models import Body, Card, Columns, Forest, Model
+
+_MOST_ROWS = 200_000  # to learn from, and fewer to choose columns by: more add minutes and hardly any knowledge
+_ROWS_TO_CHOOSE = 16_000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent: choices to rank, and what cross-validation chooses from."""
+
+    choices: int
+    columns: tuple[int, ...]  # how many of the columns that help most; inputs alone are tried always
+    trees: tuple[int, ...]  # of each booster
+    boosters: int
+    objectives: tuple[Objective, ...] = ("regression",)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to boost; without a number of columns it looks at the inputs alone."""
+
+    plan: Plan
+    columns: int | None
+
+    @property
+    def size(self) -> int:
+        """How much there is to evaluate, in no unit."""
+        return self.plan.trees * self.plan.boosters + (self.columns or 0)
+
+    def numbers(self, table: Pairs, offered: Offer) -> list[int]:
+        """Return the columns to look at."""
+        return list(range(len(table.inputs))) if self.columns is None else offered.best(self.columns)
+
+
+class RankerLearner:
+    """Ranks the configs that may win by a small forest, quick enough to be asked in plain Python."""
+
+    name = "ranker"
+    budget = Budget(choices=64, columns=(200,), trees=(120,), boosters=3)
+
+    def fit(self, data: DataSet, options: Training) -> Model:
+        """Return a model whose body is a forest over problem and config; raises MissingPart without LightGBM."""
+        table = pairs(data, options, _MOST_ROWS)
+        sample = table.sampled(_ROWS_TO_CHOOSE, options.seed)
+        way, loss = choose_way(sample, self.budget, options)
+        columns, forest = grown(table, offer(sample, options.seed), way, options.seed)
+        made = Made(self.name, columns, forest, {} if loss is None else loss.scores)
+        return made.model(data, table, options, self.budget.choices)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a learner has made of a table, before it is known which choices are ranked."""
+
+    learner: str
+    columns: Columns
+    body: Body
+    scores: dict[str, float]
+
+    def model(self, data: DataSet, table: Pairs, options: Training, most: int) -> Model:
+        """Return the model that ranks the choices that may win, of equal guesses the best on the whole first."""
+        chosen = [int(number) for number in contenders(table, most, always_in(data, options))]
+        return Model(
+            card=Card(decision=data.decision, learner=self.learner, scores=self.scores),
+            choices=tuple(dict(data.configs[number]) for number in chosen),  # type: ignore[arg-type]
+            default=None if data.default is None else chosen.index(data.default),
+            columns=self.columns,
+            body=self.body,
+        )
+
+
+def choose_way(table: Pairs, budget: Budget, options: Training) -> tuple[Way, Loss | None]:
+    """Return the smallest way whose loss on held-out problems is within tolerance of the best, and that loss."""
+    ways = _ways(budget)
+    losses: list[list[Loss]] = []
+    for known, held_out in folds_of(table, options.seed):
+        offered = offer(known, options.seed)
+        losses.append(_losses(known, held_out, offered, ways, options.seed))
+    if not losses:
+        return ways[0], None
+    every = [together(folds) for folds in zip(*losses, strict=True)]
+    place = smallest([(way.size, loss.mean) for way, loss in zip(ways, every, strict=True)], options.tolerance)
+    return ways[place], every[place]
+
+
+def grown(table: Pairs, offered: Offer, way: Way, seed: int) -> tuple[Columns, Forest]:
+    """Return a forest learned from the whole table, and the columns that it asks about."""
+    numbers = way.numbers(table, offered)
+    boosters = boosted(matrix(table, offered.derived, numbers), words_of(table, numbers), table, way.plan, seed)
+    every, places = needed(table, offered.derived, numbers)
+    whole = from_lightgbm(boosters, [places[number] for number in numbers], every, way.plan.scale)
+    columns, places = needed(table, every.derived, used(whole))
+    return columns, renumbered(whole, places)
+
+
+def _ways(budget: Budget) -> list[Way]:
+    plans = [Plan(boosters=budget.boosters, objective=objective) for objective in budget.objectives]
+    return [
+        Way(replace(plan, trees=trees), columns)
+        for plan in plans
+        for columns in (None, *budget.columns)
+        for trees in sorted(budget.trees)
+    ]
+
+
+def _losses(known: Pairs, held_out: Pairs, offered: Offer, ways: Sequence[Way], seed: int) -> list[Loss]:
+    """Return what every way loses; ways that differ in their number of trees are grown once."""
+    losses: dict[Way, Loss] = {}
+    for way in reversed(ways):  # the one of most trees comes first
+        if way in losses:
+            continue
+        numbers = way.numbers(known, offered)
+        boosters = boosted(matrix(known, offered.derived, numbers), words_of(known, numbers), known, way.plan, seed)
+        asked = matrix(held_out, offered.derived, numbers)
+        for other in ways:
+            if (other.columns, other.plan.objective) == (way.columns, way.plan.objective):
+                losses[other] = lost(held_out, guesses(boosters, asked, way.plan, other.plan.trees))
+    return [losses[way] for way in ways]

@@ -1,0 +1,91 @@
+"""What every choice costs on every problem: the logarithm of its regret, also where it failed or was never tried."""
+
+import numpy as np
+
+from tunewise.errors import InvalidData
+from tunewise.formats.dataset import TIMED, DataSet, Flags, Floats, Rows
+
+
+def with_times(data: DataSet) -> DataSet:
+    """Return the problems on which something ran; raises InvalidData where there is none."""
+    ran = np.isfinite(data.best_s)
+    if not ran.any():
+        raise InvalidData(f"{data.decision}: nothing ran on any of the {len(data)} problems, so nothing can be learned")
+    return data if ran.all() else data.take(ran)
+
+
+def log_regrets(data: DataSet) -> Floats:
+    """Return the logarithm of chosen / best, a row a problem, a column a config; infinite: failed, NaN: never tried."""
+    with np.errstate(divide="ignore"):
+        regrets: Floats = np.log(data.times_s / data.best_s[:, None])
+    return regrets
+
+
+def charged(data: DataSet) -> Floats:
+    """Return the log regret that each choice is charged when a model is judged.
+
+    What failed costs as much as the slowest that ran, and at least as much as the default. What was never tried
+    cannot be judged and is taken as what a program would do then: the default, or the slowest where there is none.
+    """
+    regrets = log_regrets(data)
+    slowest = _slowest(regrets)
+    fallback = slowest if data.default is None else _or(regrets[:, data.default], slowest)
+    judged: Floats = np.where(np.isnan(regrets), fallback[:, None], regrets)
+    return _or(judged, slowest[:, None])
+
+
+def expected(data: DataSet) -> Floats:
+    """Return the log regret to learn from, by lower quartiles, with an estimate where a choice was never tried.
+
+    A choice that is tried almost everywhere is missing for a reason (it does not apply), and is taken as the slowest
+    there; one that is tried now and then was just not sampled, and is taken as what it usually costs. In no case is
+    it taken as better than the default, or than the median of what was tried.
+    """
+    times = np.full((len(data), len(data.configs)), np.nan)
+    times[data.rows.problem, data.rows.config] = np.where(data.rows.status == TIMED, quick_s(data.rows), np.inf)
+    regrets = np.log(times / np.nanmin(times, axis=1, keepdims=True))
+    missing = np.isnan(regrets)
+    slowest = _slowest(regrets)
+    regrets = np.where(np.isinf(regrets), slowest[:, None], regrets)
+    if not missing.any():
+        return regrets
+    floor = np.nanmedian(regrets, axis=1)
+    if data.default is not None:
+        floor = np.fmax(floor, regrets[:, data.default])
+    share = 1 - missing.mean(axis=0)
+    guess = share * slowest[:, None] + (1 - share) * _usual(regrets, missing)
+    filled: Floats = np.where(missing, np.maximum(guess, floor[:, None]), regrets)
+    return filled
+
+
+def quick_s(rows: Rows) -> Floats:
+    """Return the lower quartile of every row's samples; NaN where it has none.
+
+    Other programs spoil samples to the slow side, and on a busy machine more than half of a row's: the mean of the
+    lower half then tells of the neighbours, and learning from it is learning noise.
+    """
+    counts = np.diff(rows.starts)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    ordered = rows.samples_s[np.lexsort((rows.samples_s, owner))]
+    found = np.full(len(counts), np.nan)
+    has = counts > 0
+    found[has] = ordered[(rows.starts[:-1] + (counts - 1) // 4)[has]]
+    return found
+
+
+def _usual(regrets: Floats, missing: Flags) -> Floats:
+    """Return what each choice costs on average where it was tried; one that never was is as bad as can be."""
+    tried = (~missing).sum(axis=0)
+    sums = np.where(missing, 0.0, regrets).sum(axis=0)
+    usual: Floats = np.where(tried > 0, sums / np.maximum(tried, 1), np.nanmax(regrets))
+    return usual
+
+
+def _slowest(regrets: Floats) -> Floats:
+    slowest: Floats = np.where(np.isfinite(regrets), regrets, 0.0).max(axis=1)
+    return slowest
+
+
+def _or(values: Floats, otherwise: Floats) -> Floats:
+    chosen: Floats = np.where(np.isfinite(values), values, otherwise)
+    return chosen

@@ -1,0 +1,69 @@
+"""From measurements to a sample that trees are grown on: portfolio, teacher, and many answered problems."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tunewise.formats.dataset import DataSet, Floats, Numbers
+from tunewise.learn.columns import Frame, Kind, derivations, expand, frame, worth
+from tunewise.learn.growing import Grown, Limits, Sample, grow
+from tunewise.learn.options import Training
+from tunewise.learn.portfolio import cover
+from tunewise.learn.regret import expected
+from tunewise.learn.synthetic import around
+from tunewise.learn.teacher import teach
+from tunewise.models import Derived
+
+_ROWS = 8000  # measured and drawn problems together
+_DRAWN = 0.75  # the share of all weight that drawn problems have
+_CONTENDERS = 32  # choices that the teacher looks at
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was made of some data: the choices worth having, and problems with what these cost there."""
+
+    portfolio: Numbers  # numbers of the data's configs
+    problems: Frame  # the measured ones first
+    costs: Floats  # of the portfolio, on those problems
+    weights: Floats
+
+    def derived(self, kind: Kind) -> tuple[Derived, ...]:
+        """Return the columns that a tree of some kind may derive."""
+        return derivations(self.problems, kind)
+
+    def tree(self, kind: Kind, limits: Limits) -> Grown:
+        """Return a tree grown on everything known."""
+        table = expand(self.problems, derived := self.derived(kind))
+        words = np.concatenate([self.problems.words, np.zeros(len(derived), dtype=np.bool_)])
+        return grow(Sample(table, words, self.costs, self.weights, worth(self.problems, derived)), limits)
+
+
+def study(data: DataSet, weights: Floats, options: Training) -> Study:
+    """Return what can be learned from: the measured problems, and thousands that were drawn between them.
+
+    A tree grown on a few hundred noisy problems splits on noise. The teacher averages the noise away, and its answers
+    for drawn problems show a tree where the borders run.
+    """
+    costs, always = expected(data), always_in(data, options)
+    contenders = cover(costs, weights, max(_CONTENDERS, options.portfolio), always)
+    known = frame(data, options.margin)
+    guess = teach(known, derivations(known, "remainders"), costs[:, contenders], weights, options.seed)
+    drawn, origin = around(known, max(_ROWS - len(known), len(known)), options.seed)
+    shares = np.bincount(origin, minlength=len(known))
+    every = np.concatenate([weights * (1 - _DRAWN), (weights / np.maximum(shares, 1))[origin] * _DRAWN])
+    guessed = np.concatenate([guess(known), guess(drawn)])
+    lost = guessed - guessed.min(axis=1, keepdims=True)
+    places = cover(lost, every, options.portfolio, np.searchsorted(contenders, always).tolist())
+    return Study(
+        contenders[places],
+        Frame(known.inputs, np.concatenate([known.values, drawn.values]), known.whole),
+        guessed[:, places],
+        every,
+    )
+
+
+def always_in(data: DataSet, options: Training) -> list[int]:
+    """Return the numbers of the configs that every portfolio has: the default, and what the options name."""
+    named = [data.with_default(config).default for config in options.always_included]
+    return [number for number in dict.fromkeys([data.default, *named]) if number is not None]

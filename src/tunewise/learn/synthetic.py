@@ -1,0 +1,63 @@
+"""Problems that were never measured, drawn between those that were, for a teacher to answer."""
+
+import numpy as np
+
+from tunewise.formats.dataset import Floats, Numbers
+from tunewise.learn.columns import Frame, is_size
+from tunewise.models import Word
+
+_NEIGHBORS = 20
+_BEYOND = 0.25  # how far past the two problems it lies between a drawn one may be
+_KEPT = 0.3  # how often a drawn problem keeps a feature of the first as it is: multiples of 64 are no accident
+
+
+def around(known: Frame, count: int, seed: int) -> tuple[Frame, Numbers]:
+    """Return `count` problems, each drawn between a known one and a neighbour of it, and the number of that known one.
+
+    Words come from the known problem, whole numbers stay whole, and nothing lies outside what is known.
+    """
+    chance = np.random.default_rng(seed)
+    origin = chance.integers(len(known), size=count)
+    near = _neighbors(known)
+    other = near[origin, chance.integers(near.shape[1], size=count)]
+    values = known.values[origin].copy()
+    for number, column in enumerate(known.inputs):
+        step = chance.uniform(-_BEYOND, 1 + _BEYOND, size=count)
+        moved = chance.random(count) >= _KEPT
+        if isinstance(column, Word):
+            continue
+        seen = known.values[:, number]
+        is_log = is_size(column) and bool(seen.min() > 0)
+        drawn = _between(seen[origin], seen[other], step, is_log).clip(seen.min(), seen.max())
+        values[:, number] = np.where(moved, np.round(drawn) if known.whole[number] else drawn, seen[origin])
+    return Frame(known.inputs, values, known.whole), origin
+
+
+def _between(one: Floats, other: Floats, step: Floats, is_log: bool) -> Floats:
+    if not is_log:
+        return one + step * (other - one)
+    drawn: Floats = np.exp(np.log(one) + step * (np.log(other) - np.log(one)))
+    return drawn
+
+
+def _neighbors(known: Frame) -> Numbers:
+    """Return for every problem the numbers of those nearest to it; of itself where it is alone."""
+    from sklearn.neighbors import NearestNeighbors
+
+    count = min(_NEIGHBORS, len(known) - 1)
+    if count < 1:
+        return np.zeros((len(known), 1), dtype=np.int64)
+    places = _standard(known)
+    found: Numbers = NearestNeighbors(n_neighbors=count).fit(places).kneighbors(return_distance=False)
+    return found
+
+
+def _standard(known: Frame) -> Floats:
+    columns = []
+    for column, values in zip(known.inputs, known.values.T, strict=True):
+        if isinstance(column, Word):
+            columns += [(values == word).astype(np.float64) for word in range(len(column.words))]
+        else:
+            seen = np.log(values) if is_size(column) and values.min() > 0 else values
+            columns.append((seen - seen.mean()) / (seen.std() or 1.0))
+    return np.stack(columns, axis=1)

@@ -1,0 +1,166 @@
+"""From a data set to a model: what every learner needs done before and after, and the choice between learners."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from itertools import product
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from tunewise.decision import Feature, Scalar
+from tunewise.errors import InvalidData, NotFound
+from tunewise.formats.dataset import Column, DataSet
+from tunewise.learn.gbdt import GbdtLearner
+from tunewise.learn.net import NetLearner
+from tunewise.learn.options import Training
+from tunewise.learn.ranker import RankerLearner
+from tunewise.learn.regression import RegressionLearner
+from tunewise.learn.regret import with_times
+from tunewise.learn.split import by_problem, folds
+from tunewise.learn.tree import TreeLearner
+from tunewise.learn.validate import Validation, validate
+from tunewise.models import Card, Model
+
+AUTO = "auto"
+# Of the facts about a device, those that two of one model share; how many cores a process may use is not among them.
+_MODEL = ("hardware.kind", "hardware.name", "hardware.capability", "hardware.shared_memory")
+_FOLDS = 3  # for learners that do not hold out problems themselves
+
+
+class Learner(Protocol):
+    """Makes a model from measurements."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    def fit(self, data: DataSet, options: Training) -> Model:
+        """Return the model; scores in its card are those of problems that were held out."""
+
+
+LEARNERS: tuple[Learner, ...] = (TreeLearner(), RegressionLearner(), RankerLearner(), GbdtLearner(), NetLearner())
+
+
+def train(data: DataSet, options: Training = Training(), learner: str = AUTO) -> Model:  # noqa: B008  # frozen
+    """Return a model learned from a data set, its card filled in; equal data, options and days give equal models.
+
+    Raises InvalidData where nothing can be learned, NotFound for a learner that does not exist, and MissingPart where
+    a learner needs a package that is not installed.
+    """
+    known, held = _apart(prepared(data, options), options)
+    fits = [_scored(*fitted, known) for fitted in _fits(known, options, learner)]
+    model = smallest(fits, options)
+    scores = dict(model.card.scores)
+    if held is not None:
+        scores |= _named("test", validate(model, held))
+    for name, other in options.evaluation.items():
+        scores |= _named(name, validate(model, prepared(other, replace(options, filter_rows=None))))
+    return msgspec.structs.replace(model, card=_card(model, data, known, options, scores))
+
+
+def prepared(data: DataSet, options: Training) -> DataSet:
+    """Return the data as the options want them: filtered, with a name, a default and further features."""
+    wanted = data if options.filter_rows is None else options.filter_rows(data)
+    if not wanted.features:
+        raise InvalidData(f"{wanted.decision}: the problems have no features, so no model can tell them apart")
+    wanted = with_times(wanted)
+    if options.default is not None:
+        wanted = wanted.with_default(options.default)
+    if options.name is not None:
+        wanted = replace(wanted, decision=options.name)
+    if options.add_features:
+        wanted = replace(wanted, features=(*wanted.features, *_further(wanted, options)))
+    return wanted
+
+
+def learner_called(name: str) -> Learner:
+    """Return a learner by its name; raises NotFound for any other name."""
+    for learner in LEARNERS:
+        if learner.name == name:
+            return learner
+    known = ", ".join([AUTO, *(learner.name for learner in LEARNERS)])
+    raise NotFound(f"there is no learner {name!r}; the learners are {known}")
+
+
+def smallest(models: Sequence[Model], options: Training) -> Model:
+    """Return the first model, they come smallest first, whose held-out regret is within tolerance of the best."""
+    if len(models) == 1:
+        return models[0]
+    regrets = [np.log(model.card.scores["regret"]) for model in models]
+    return next(m for m, regret in zip(models, regrets, strict=True) if regret <= min(regrets) + options.readable)
+
+
+def _fits(data: DataSet, options: Training, name: str) -> list[tuple[Learner, Training, Model]]:
+    """Return everything that was tried: each learner in question, with each setting of the grid."""
+    learners = [learner_called(name)] if name != AUTO else _candidates(data, options)
+    settings = [replace(options, **dict(zip(options.grid, values, strict=True))) for values in _grid(options)]
+    return [(learner, setting, learner.fit(data, setting)) for learner in learners for setting in settings]
+
+
+def _candidates(data: DataSet, options: Training) -> list[Learner]:
+    """Return the learners to compare: a tree says all there is to say of few choices, a forest ranks many."""
+    if len(data.configs) <= options.portfolio:
+        return [TreeLearner()]
+    return [learner for learner in LEARNERS if learner.name in ("tree", "ranker")]
+
+
+def _grid(options: Training) -> list[tuple[Any, ...]]:
+    unknown = [name for name in options.grid if name not in Training.__dataclass_fields__]
+    if unknown:
+        raise InvalidData(f"the grid names {unknown}, and there are no such options")
+    return list(product(*options.grid.values()))
+
+
+def _scored(learner: Learner, options: Training, model: Model, data: DataSet) -> Model:
+    """Return the model with its held-out regret in its card; learners that hold out problems themselves know it."""
+    if "regret" in model.card.scores:
+        return model
+    scores = [validate(learner.fit(known, options), held) for known, held in folds(data, _FOLDS, options.seed)]
+    lost = np.concatenate([score.regrets["ours"] for score in scores])
+    found = {"regret": float(np.exp(np.log(lost).mean())), "p95": float(np.quantile(lost, 0.95))}
+    card = msgspec.structs.replace(model.card, scores={**found, "problems": float(len(lost))})
+    return msgspec.structs.replace(model, card=card)
+
+
+def _apart(data: DataSet, options: Training) -> tuple[DataSet, DataSet | None]:
+    return by_problem(data, options.test_share, options.seed) if options.test_share else (data, None)
+
+
+def _named(name: str, found: Validation) -> dict[str, float]:
+    scores = {f"{name}.regret": found.regret.geomean, f"{name}.p95": found.regret.p95}
+    return {**scores, f"{name}.coverage": found.coverage, f"{name}.problems": float(found.problems)}
+
+
+def _further(data: DataSet, options: Training) -> list[Column]:
+    problems = [data.problem(number) for number in range(len(data))]
+    return [
+        _column(name, [function(problem) for problem in problems]) for name, function in options.add_features.items()
+    ]
+
+
+def _column(name: str, values: Sequence[Feature]) -> Column:
+    if not any(isinstance(value, str) for value in values):
+        return Column(name, np.array(values, dtype=np.float64))
+    words = tuple(sorted({str(value) for value in values}))
+    places = {word: float(place) for place, word in enumerate(words)}
+    return Column(name, np.array([places[str(value)] for value in values]), words)
+
+
+def _card(model: Model, data: DataSet, known: DataSet, options: Training, scores: Mapping[str, float]) -> Card:
+    return msgspec.structs.replace(
+        model.card,
+        decision=known.decision,
+        fence=dict(options.fence) if options.fence is not None else fence_of(data),
+        fingerprint=data.fingerprint,
+        created=options.created or date.today().isoformat(),
+        scores={name: float(f"{score:.5g}") for name, score in scores.items()},
+    )
+
+
+def fence_of(data: DataSet) -> dict[str, Scalar]:
+    """Return what all devices of the data share of what makes one model of a device: where a model may be used."""
+    first, *others = data.devices or ({},)
+    shared = {name: first[name] for name in _MODEL if name in first and all(o.get(name) == first[name] for o in others)}
+    return {name: value for name, value in shared.items() if isinstance(value, int | float | str | bool)}

@@ -1,0 +1,158 @@
+"""The regret tree: one readable tree over a few choices, taught by a forest, sized by cross-validation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tunewise.formats.dataset import DataSet, Flags, Floats, Numbers
+from tunewise.learn.columns import Kind, expand, frame, needed
+from tunewise.learn.growing import Grown, Limits
+from tunewise.learn.leaves import Evidence, nodes_of
+from tunewise.learn.options import Training
+from tunewise.learn.regret import charged
+from tunewise.learn.split import fold_of, groups
+from tunewise.learn.study import Study, study
+from tunewise.learn.validate import spread
+from tunewise.models import Card, Columns, Leaf, Model, Split, Tree
+
+_SIZES = (4, 8)  # that are tried besides the largest
+_KINDS: tuple[Kind, ...] = ("plain", "remainders")
+_MOST_PROBLEMS = 2000  # to learn from; more add seconds and hardly any knowledge
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A kind of columns, a number of leaves, and what trees of that shape lost on the problems that were held out."""
+
+    kind: Kind
+    leaves: int
+    lost: Floats  # log regret of every problem
+
+
+class TreeLearner:
+    """Grows a tree on regret, and keeps it as small as cross-validation allows."""
+
+    name = "tree"
+
+    def fit(self, data: DataSet, options: Training) -> Model:
+        """Return a model whose body is one tree; its card has the scores of the problems that were held out."""
+        known = sampled(data, options.seed)
+        weights = weights_of(known, options)
+        shape = choose_shape(known, weights, options)
+        whole = study(known, weights, options)
+        grown = whole.tree(shape.kind, _limits(options))
+        return _model(known, whole, grown, shape, options)
+
+
+def sampled(data: DataSet, seed: int) -> DataSet:
+    """Return at most so many problems as a tree needs."""
+    if len(data) <= _MOST_PROBLEMS:
+        return data
+    chosen = np.random.default_rng(seed).choice(len(data), _MOST_PROBLEMS, replace=False)
+    return data.take(np.sort(chosen))
+
+
+def weights_of(data: DataSet, options: Training) -> Floats:
+    """Return how much every problem counts: as the options say, one on average."""
+    if options.weights is None:
+        return np.ones(len(data))
+    weights = np.asarray(options.weights(data), dtype=np.float64)
+    scaled: Floats = weights / weights.mean()
+    return scaled
+
+
+def choose_shape(data: DataSet, weights: Floats, options: Training) -> Shape:
+    """Return the smallest shape, plainer columns first, that is surely within tolerance of the largest.
+
+    Held-out regrets of a few dozen problems are noisy, and the least of many noisy numbers is a bad guide. So the
+    largest shape is the rule, and a smaller one is taken where it loses no more, problem by problem, beyond doubt.
+    """
+    *smaller, largest = held_out(data, weights, options)
+    for shape in smaller:
+        more = shape.lost - largest.lost
+        doubt = 2 * float(np.std(more) / np.sqrt(len(more)))
+        if np.average(more, weights=weights) + doubt <= options.tolerance:
+            return shape
+    return largest
+
+
+def held_out(data: DataSet, weights: Floats, options: Training) -> list[Shape]:
+    """Return all shapes, smallest first, with what they lose on every problem when it is held out."""
+    sizes = [size for size in _SIZES if size < options.max_leaves] + [options.max_leaves]
+    lost = {(kind, size): np.zeros(len(data)) for size in sizes for kind in _KINDS}
+    count = min(options.folds, int(groups(data).max()) + 1)
+    if count < 2:
+        return [Shape("plain", 1, charged(data).min(axis=1))]
+    fold = fold_of(data, count, options.seed)
+    costs = charged(data)
+    for number in range(count):
+        out = fold == number
+        for shape, firsts in _answers(data, weights, out, options, sizes):
+            lost[shape][out] = costs[out][np.arange(out.sum()), firsts]
+    return [Shape(kind, size, losses) for (kind, size), losses in lost.items()]
+
+
+def _answers(
+    data: DataSet, weights: Floats, out: Flags, options: Training, sizes: list[int]
+) -> list[tuple[tuple[Kind, int], Numbers]]:
+    """Return what trees of all shapes, grown without some problems, choose for these."""
+    learned = study(data.take(~out), weights[~out], options)
+    asked = frame(data.take(out), options.margin)
+    answers = []
+    for kind in _KINDS:
+        grown = learned.tree(kind, _limits(options))
+        table, firsts = expand(asked, learned.derived(kind)), learned.portfolio[grown.first_choices()]
+        answers += [((kind, size), firsts[grown.places(table, size)]) for size in sizes]
+    return answers
+
+
+def _limits(options: Training) -> Limits:
+    return Limits(options.max_depth, options.max_leaves)
+
+
+def _model(data: DataSet, learned: Study, grown: Grown, shape: Shape, options: Training) -> Model:
+    configs = [data.configs[number] for number in learned.portfolio]
+    default = None if data.default is None else int(np.searchsorted(learned.portfolio, data.default))
+    table = expand(frame(data, options.margin), learned.derived(shape.kind))
+    default_lost = None if data.default is None else charged(data)[:, data.default]
+    evidence = Evidence(grown.places(table, shape.leaves), shape.lost, default_lost)
+
+    def is_unsafe(choice: int, problems: Numbers) -> bool:
+        return options.unsafe is not None and options.unsafe(configs[choice], data.take(problems))
+
+    nodes = nodes_of(grown, shape.leaves, evidence, default, is_unsafe)
+    columns, tree = _tidy(learned, shape.kind, Tree(nodes), options.ranking)
+    return Model(
+        card=Card(decision=data.decision, learner="tree", scores=_scores(data, shape)),
+        choices=tuple(dict(config) for config in configs),
+        default=default,
+        columns=columns,
+        body=tree,
+    )
+
+
+def _scores(data: DataSet, shape: Shape) -> dict[str, float]:
+    found, costs = spread(shape.lost), charged(data)
+    scores = {"regret": found.geomean, "p95": found.p95, "problems": float(len(data))}
+    scores["best_single_regret"] = spread(costs[:, costs.mean(axis=0).argmin()]).geomean
+    if data.default is not None:
+        scores["default_regret"] = spread(costs[:, data.default]).geomean
+    return scores
+
+
+def _tidy(learned: Study, kind: Kind, tree: Tree, ranking: int | None) -> tuple[Columns, Tree]:
+    """Return the columns a tree asks about and the tree with their numbers, its rankings as long as they may be."""
+    used = [node.column for node in tree.nodes if isinstance(node, Split)]
+    columns, numbers = needed(learned.problems.inputs, learned.derived(kind), used)
+    nodes = tuple(
+        _renumbered(node, numbers) if isinstance(node, Split) else _shortened(node, ranking) for node in tree.nodes
+    )
+    return columns, Tree(nodes)
+
+
+def _renumbered(node: Split, numbers: dict[int, int]) -> Split:
+    return Split(numbers[node.column], node.low, node.high, node.threshold, node.words)
+
+
+def _shortened(leaf: Leaf, ranking: int | None) -> Leaf:
+    return Leaf(leaf.ranking[:ranking], leaf.support, leaf.regret, leaf.default_regret)

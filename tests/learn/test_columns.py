@@ -1,0 +1,57 @@
+"""Columns mean the same to a learner as to the model it makes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from measured import measured
+
+from tunewise.learn.columns import derivations, expand, frame, needed
+from tunewise.models import Columns, Number, Word
+
+SIZES = st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 10**4), st.floats(0, 1)), min_size=1, max_size=20)
+
+
+@given(SIZES)
+def test_a_learner_works_out_the_same_doubles_as_a_model(sizes: list[tuple[int, int, float]]) -> None:
+    m, n, share = zip(*sizes, strict=True)
+    known = frame(measured({"m": m, "n": n, "share": share}, np.ones((len(sizes), 1))), margin=2.0)
+    derived = derivations(known, "remainders")
+    columns = Columns(problem=known.inputs, derived=derived)
+    columns.check()
+    rows = [columns.row([float(value) for value in size]) for size in sizes]
+    assert np.array_equal(expand(known, derived), np.array(rows))
+
+
+def test_bounds_lie_a_margin_beyond_what_was_seen() -> None:
+    data = measured(
+        {"n": [10.0, 100.0], "wide": [1.0, 1e8], "delta": [-1.0, 1.0], "dtype": ["a", "b"]}, np.ones((2, 1))
+    )
+    assert frame(data, margin=2.0).inputs == (
+        Number("n", 5.0, 200.0),
+        Number("wide", pytest.approx(1e-2), pytest.approx(1e10)),  # type: ignore[arg-type]
+        Number("delta", -3.0, 3.0),
+        Word("dtype", ("a", "b")),
+    )
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
+def test_bounds_hold_what_was_seen_and_are_finite(values: list[float]) -> None:
+    (column,) = frame(measured({"x": values}, np.ones((len(values), 1))), margin=2.0).inputs
+    assert isinstance(column, Number)
+    Columns(problem=(column,)).check()
+    assert all(column.value(value) is not None for value in values)
+
+
+def test_nothing_is_divided_by_what_may_be_zero() -> None:
+    known = frame(measured({"m": [0.0, 4.0], "n": [1.0, 9.0]}, np.ones((2, 1))), margin=2.0)
+    ratios = [one.of for one in derivations(known, "sizes") if one.op == "ratio"]
+    assert ratios == [(0, 1)]
+
+
+def test_only_columns_that_are_asked_about_are_kept() -> None:
+    known = frame(measured({"m": [2.0, 4.0], "n": [1.0, 9.0]}, np.ones((2, 1))), margin=2.0)
+    derived = derivations(known, "sizes")
+    columns, numbers = needed(known.inputs, derived, [0, 3])
+    assert columns.derived == (derived[1],)
+    assert (numbers[0], numbers[3]) == (0, 2)

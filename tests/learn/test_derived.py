@@ -1,0 +1,69 @@
+"""Derived columns: made for all that fits together, and the same in arrays as in the model that is asked."""
+
+from dataclasses import replace
+
+import numpy as np
+from tiled import tiled
+
+from tunewise.formats.dataset import Column
+from tunewise.learn.derived import combined, expand, grids, matrix, needed, simple
+from tunewise.learn.keeping import offer
+from tunewise.learn.options import Training
+from tunewise.learn.pairs import Pairs, pairs
+
+
+def table(problems: int = 6) -> Pairs:
+    return pairs(tiled(problems), Training(), 10**6)
+
+
+def names_of(known: Pairs, most: int = 4) -> list[str]:
+    formulas, fits = simple(known)
+    gains = [1.0] * 10_000
+    grids(formulas, [*fits, *combined(formulas, fits, gains, most)], gains, most)
+    columns, _ = needed(known, formulas.derived, formulas.offered)
+    return list(columns.names)
+
+
+def test_every_size_is_set_against_every_tile_and_product_of_tiles() -> None:
+    names = names_of(table())
+    assert {"ceil(m / rows)", "n % columns", "ceil(n / (rows * columns))", "ceil(m / rows) * rows / m"} <= set(names)
+    assert not any("pack" in name for name in names[6:])  # a flag that may be 0 divides nothing
+
+
+def test_tiles_are_shared_out_over_the_cores_where_these_are_known() -> None:
+    data = tiled(6)
+    cores = Column("hardware.cores", np.array([4.0, 8, 16, 4, 8, 16]))
+    known = pairs(replace(data, features=(*data.features, cores)), Training(), 10**6)
+    names = names_of(known, most=12)
+    assert any(name.endswith("/ hardware.cores") and "ceil" in name for name in names)
+    assert not any("hardware.cores %" in name for name in names)
+
+
+def test_arrays_hold_the_very_doubles_that_the_model_works_out() -> None:
+    known = table()
+    made = offer(known, seed=0)
+    columns, _ = needed(known, made.derived, range(len(known.inputs) + len(made.derived)))
+    columns.check()
+    every = np.stack(expand(known.values, columns.derived), axis=1)
+    asked = [columns.row(list(values)) for values in known.values]
+    assert (every == np.array(asked)).all()
+    assert np.isfinite(every).all()
+
+
+def test_a_column_brings_along_what_it_is_made_of_and_nothing_else() -> None:
+    known = table()
+    made = offer(known, seed=0)
+    wanted = max(made.ranked)
+    columns, places = needed(known, made.derived, [wanted])
+    columns.check()
+    assert len(columns.derived) < len(made.derived)
+    values = np.stack(expand(known.values, columns.derived), axis=1)[:, places[wanted]]
+    assert (values == matrix(known, made.derived, [wanted])[:, 0]).all()
+
+
+def test_the_columns_that_decide_come_first() -> None:
+    known = table(30)
+    made = offer(known, seed=0)
+    columns, places = needed(known, made.derived, made.ranked)
+    foremost = [columns.names[places[number]] for number in made.ranked[:12]]
+    assert any("rows" in name and "m" in name for name in foremost)

@@ -1,0 +1,34 @@
+"""Drawn problems lie among the known ones."""
+
+import numpy as np
+from measured import crossing, measured
+
+from tunewise.learn.columns import Frame, frame
+from tunewise.learn.synthetic import around
+
+
+def known() -> Frame:
+    return frame(crossing(60), margin=2.0)
+
+
+def test_drawn_problems_stay_within_what_is_known() -> None:
+    drawn, _ = around(known(), 500, seed=0)
+    low, high = known().values.min(axis=0), known().values.max(axis=0)
+    assert ((drawn.values >= low) & (drawn.values <= high)).all()
+
+
+def test_whole_numbers_stay_whole_and_words_are_those_of_the_origin() -> None:
+    drawn, origin = around(known(), 500, seed=0)
+    assert (drawn.values == np.round(drawn.values)).all()
+    assert np.array_equal(drawn.values[:, 2], known().values[origin, 2])
+
+
+def test_equal_seeds_draw_alike_and_others_do_not() -> None:
+    one, again, other = (around(known(), 50, seed)[0].values for seed in (1, 1, 2))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+def test_a_lone_problem_has_itself_around_it() -> None:
+    drawn, _ = around(frame(measured({"n": [7.0]}, np.ones((1, 2))), 2.0), 5, seed=0)
+    assert drawn.values.tolist() == [[7.0]] * 5

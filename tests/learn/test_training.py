@@ -1,0 +1,156 @@
+"""A training run does what its options say, and its card tells what was done."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from measured import crossing, measured
+
+from tunewise.decision import Config
+from tunewise.errors import InvalidData, NotFound
+from tunewise.formats.dataset import DataSet, Floats
+from tunewise.learn.options import Training
+from tunewise.learn.training import LEARNERS, fence_of, prepared, smallest, train
+from tunewise.models import Card, Columns, Leaf, Model, Number, Tree
+
+QUICK = {"validation_share": 0.5, "created": "2026-01-31"}
+
+
+def quick(**options: object) -> Training:
+    return Training(**{**QUICK, **options})  # type: ignore[arg-type]
+
+
+def flat(count: int = 40, choices: int = 3) -> DataSet:
+    """Return problems of one size each, on which a later choice is faster, by a factor of two from last to first."""
+    times = np.tile(np.linspace(2, 1, choices), (count, 1))
+    return measured({"n": list(range(1, count + 1))}, times)
+
+
+def answers(model: Model) -> set[int]:
+    assert isinstance(model.body, Tree)
+    return {leaf.ranking[0] if leaf.ranking else -1 for leaf in model.body.nodes if isinstance(leaf, Leaf)}
+
+
+def test_the_card_tells_what_the_model_is_about() -> None:
+    data = flat()
+    card = train(data, quick(name="other", fence={"hardware.name": "x"}), "tree").card
+    assert (card.decision, card.learner, card.created) == ("other", "tree", "2026-01-31")
+    assert card.fence == {"hardware.name": "x"}
+    assert card.fingerprint == data.fingerprint
+
+
+def test_problems_kept_out_of_training_are_scored() -> None:
+    scores = train(flat(), quick(test_share=0.25), "tree").card.scores
+    assert scores["test.problems"] == 10
+    assert scores["problems"] == 30
+    assert scores["test.regret"] == pytest.approx(1.0)
+
+
+def test_further_data_are_scored_by_their_names() -> None:
+    scores = train(flat(), quick(evaluation={"night": flat(7)}), "tree").card.scores
+    assert scores["night.problems"] == 7
+
+
+def test_rows_can_be_filtered() -> None:
+    model = train(flat(), quick(filter_rows=lambda data: data.take(data.features[0].values <= 10)), "tree")
+    assert model.columns.problem == (Number("n", 0.5, 20.0),)
+
+
+def test_features_can_be_added_by_name() -> None:
+    def parity(problem: object) -> str:
+        return "odd" if problem["n"] % 2 else "even"  # type: ignore[index]
+
+    odd = np.arange(1, 41) % 2 == 1
+    data = measured({"n": list(range(1, 41))}, np.where(odd[:, None], [2.0, 1.0], [1.0, 2.0]))
+    model = train(data, quick(add_features={"parity": parity, "half": lambda problem: problem["n"] / 2}), "tree")
+    assert [column.name for column in model.columns.problem] == ["n", "parity", "half"]
+    assert model.choose({"n": 8, "parity": "odd", "half": 4.0}) == {"choice": "c1"}
+    assert model.choose({"n": 8, "parity": "even", "half": 4.0}) == {"choice": "c0"}
+
+
+def test_a_default_can_be_named_and_is_always_a_choice() -> None:
+    model = train(flat(), quick(default={"choice": "c1"}, portfolio=1), "tree")
+    assert model.default is not None
+    assert model.choices[model.default] == {"choice": "c1"}
+
+
+def test_choices_can_be_made_to_stay() -> None:
+    model = train(flat(choices=5), quick(portfolio=2, always_included=({"choice": "c2"},)), "tree")
+    assert {"choice": "c2"} in model.choices
+
+
+def test_an_unsafe_leaf_abstains() -> None:
+    seen: list[tuple[Config, int]] = []
+
+    def is_unsafe(config: Config, data: DataSet) -> bool:
+        seen.append((config, len(data)))
+        return True
+
+    assert answers(train(flat(), quick(unsafe=is_unsafe), "tree")) == {-1}
+    assert seen == [({"choice": "c2"}, 40)]
+
+
+def test_weights_say_which_problems_matter() -> None:
+    times = np.array([[1.0, 1.5]] * 30 + [[1.5, 1.0]] * 10)
+    data = measured({"n": [5.0] * 40}, times)  # nothing tells the problems apart
+
+    def heavy(data: DataSet) -> Floats:
+        return np.where(data.times_s[:, 0] > data.times_s[:, 1], 9.0, 1.0)
+
+    model, weighed = (train(data, quick(weights=weights), "tree") for weights in (None, heavy))
+    assert [model.choices[model.rank({"n": 5})[0]]["choice"], weighed.rank({"n": 5})[:1]] == ["c0", [1]]
+
+
+def test_rankings_are_as_long_as_asked() -> None:
+    assert len(train(flat(choices=5), quick(ranking=2), "tree").rank({"n": 3})) == 2
+
+
+def test_a_grid_is_tried_and_the_smallest_of_equals_is_taken() -> None:
+    model = train(flat(), quick(grid={"max_leaves": (2, 16)}), "tree")
+    assert model.choose({"n": 3}) == {"choice": "c2"}
+    with pytest.raises(InvalidData, match="no such options"):
+        train(flat(), quick(grid={"depth": (1, 2)}), "tree")
+
+
+def scored(regrets: Sequence[float]) -> list[Model]:
+    columns = Columns(problem=(Number("n", 0, 1),))
+    cards = [Card(decision="toy", learner=str(place), scores={"regret": r}) for place, r in enumerate(regrets)]
+    return [Model(card=card, choices=({"x": 1},), columns=columns, body=Tree((Leaf((0,)),))) for card in cards]
+
+
+def test_auto_takes_the_first_that_is_within_tolerance_of_the_best() -> None:
+    assert smallest(scored([1.10, 1.05, 1.04]), Training(readable=0.02)).card.learner == "1"
+    assert smallest(scored([1.05, 1.04]), Training(readable=0.02)).card.learner == "0"
+
+
+def test_auto_makes_a_tree_of_few_choices() -> None:
+    assert train(crossing(40), quick()).card.learner == "tree"
+
+
+def test_an_unknown_learner_is_named_with_those_there_are() -> None:
+    with pytest.raises(NotFound, match=r"no learner 'oracle'; the learners are auto, tree"):
+        train(flat(), quick(), "oracle")
+
+
+def test_learners_have_names_of_their_own() -> None:
+    names = [learner.name for learner in LEARNERS]
+    assert len(set(names)) == len(names)
+
+
+def test_options_that_make_no_sense_are_refused() -> None:
+    for options in ({"portfolio": 0}, {"test_share": 1.0}, {"margin": 0.5}):
+        with pytest.raises(InvalidData, match=next(iter(options))):
+            Training(**options)  # type: ignore[arg-type]
+
+
+def test_data_without_features_are_refused() -> None:
+    data = flat()
+    empty = DataSet("toy", (), data.configs, data.rows)
+    with pytest.raises(InvalidData, match="the problems have no features"):
+        prepared(empty, Training())
+
+
+def test_the_fence_is_what_all_devices_share() -> None:
+    data = flat()
+    devices = ({"hardware.name": "x", "hardware.cores": 2}, {"hardware.name": "x", "hardware.cores": 4})
+    assert fence_of(DataSet("toy", data.features, data.configs, data.rows, devices=devices)) == {"hardware.name": "x"}
