@@ -1,5 +1,7 @@
 """What an answer costs: a warm decision against a bare dict look-up on a tuple key, and the import against none.
 
+A warm decision is one that memory answers, or a heuristic that was asked before.
+
 Usage: python bench/decide.py [--quick] [--json]
 """
 
@@ -36,6 +38,15 @@ def imported() -> list[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
 
+def save_heuristic(place: str) -> None:
+    from tunewise.models import Card, Columns, Leaf, Model, Number, Tree, save
+
+    os.mkdir(place)
+    columns = Columns(tuple(Number(name, 1, 1000) for name in "mnk"))
+    model = Model(card=Card(decision="learned"), choices=({"x": 2},), columns=columns, body=Tree((Leaf((0,)),)))
+    save(model, os.path.join(place, "learned.json"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
@@ -52,14 +63,23 @@ def main() -> None:
         )
         run = decision.implementation(lambda m, n, k, *, x: None)
         run.tune(64, 128, 256)
-        names = {"decide": decision.decide, "features": {"m": 64, "n": 128, "k": 256}, "run": run}
+        learned = tw.Decision("learned", space=space, default={"x": 1})
+        save_heuristic(os.path.join(home, "heuristics"))
+        assert learned.decide({"m": 64, "n": 128, "k": 256}).rung == "learned"
+        names = {
+            "decide": decision.decide,
+            "learned": learned.decide,
+            "features": {"m": 64, "n": 128, "k": 256},
+            "run": run,
+        }
         table = {(64, 128, 256): 1}
         names |= {"table": table, "key": (64, 128, 256)}
         # Interleaved, and the best of each: the machine only ever makes a look-up slower.
-        lookups, decisions, calls = [], [], []
+        lookups, decisions, answers, calls = [], [], [], []
         for _ in range(rounds):
             lookups += best_s("table[key]", names, number, 1)
             decisions += best_s("decide(features)", names, number, 1)
+            answers += best_s("learned(features)", names, number, 1)
             calls += best_s("run(64, 128, 256)", names, number // 4, 1)
     empty, loaded = [], []
     for _ in range(5 if options.quick else 21):
@@ -69,6 +89,8 @@ def main() -> None:
         "dict_us": min(lookups) * 1e6,
         "decide_us": min(decisions) * 1e6,
         "decide_over_dict": min(decisions) / min(lookups),
+        "learned_us": min(answers) * 1e6,
+        "learned_over_dict": min(answers) / min(lookups),
         "call_us": min(calls) * 1e6,
         "import_over_empty": median(loaded) / median(empty),
         "imports": imported(),
@@ -77,8 +99,9 @@ def main() -> None:
         json.dump(figures, sys.stdout, indent=2)
         return
     print(f"bare dict look-up on a tuple key     {figures['dict_us']:8.3f} us")
-    held = "held" if figures["decide_over_dict"] <= 10 else "not held"
+    held = "held" if max(figures["decide_over_dict"], figures["learned_over_dict"]) <= 10 else "not held"
     print(f"warm decision, features extracted    {figures['decide_us']:8.3f} us = {figures['decide_over_dict']:.1f}x")
+    print(f"the same, answered by a heuristic    {figures['learned_us']:8.3f} us = {figures['learned_over_dict']:.1f}x")
     print(f"whole call of a tuned function       {figures['call_us']:8.3f} us")
     pulled = ", ".join(figures["imports"]) or "nothing"
     print(f"import tunewise / empty interpreter  {figures['import_over_empty']:8.2f}x, pulling in {pulled}")

@@ -88,6 +88,18 @@ def test_layers_are_absolute_places_in_order():
     assert found.layers == (Path("/a"), Path("/b"))
 
 
+def test_heuristics_lie_in_the_home_unless_places_are_named():
+    assert settings.load({"TUNEWISE_HOME": "/x"}).heuristic_places == (Path("/x/heuristics"),)
+    named = settings.load({"TUNEWISE_HOME": "/x", "TUNEWISE_HEURISTICS": f"/a{os.pathsep}/b/m.json"})
+    assert named.heuristic_places == (Path("/a"), Path("/b/m.json"))
+
+
+def test_a_log_path_is_made_absolute(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert settings.load({"TUNEWISE_LOG_PATH": "log.txt"}).log_path == tmp_path / "log.txt"
+    assert settings.load({}).log_path is None
+
+
 def test_another_users_rights_ignore_the_environment(monkeypatch):
     monkeypatch.setenv("TUNEWISE_HOME", "/evil")
     monkeypatch.setenv("HOME", "/evil")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         pow2,
     )
     from tunewise.errors import TunewiseError, TunewiseWarning
+    from tunewise.heuristics import Heuristic
     from tunewise.measure.ckernel import CKernel
     from tunewise.session import (
         Decision,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
         Tuning,
         choice,
         configure,
+        drop_heuristics,
+        load_heuristic,
         mode,
         refresh,
     )
@@ -45,10 +48,11 @@ _ROOMS = {
         *("Timing", "Trial", "Verdict", "boolean", "integer", "permutation", "pow2"),
     ),
     "tunewise.errors": ("TunewiseError", "TunewiseWarning"),
+    "tunewise.heuristics": ("Heuristic",),
     "tunewise.measure.ckernel": ("CKernel",),
     "tunewise.session": (
         *("Decision", "Explanation", "Implementation", "Plan", "Tuning"),
-        *("choice", "configure", "mode", "refresh"),
+        *("choice", "configure", "drop_heuristics", "load_heuristic", "mode", "refresh"),
     ),
 }
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
@@ -62,6 +66,7 @@ __all__ = [
     "Explanation",
     "Failure",
     "Hardware",
+    "Heuristic",
     "Implementation",
     "NO_CHECK",
     "Plan",
@@ -77,7 +82,9 @@ __all__ = [
     "boolean",
     "choice",
     "configure",
+    "drop_heuristics",
     "integer",
+    "load_heuristic",
     "mode",
     "permutation",
     "pow2",
@@ -88,6 +95,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
+    if name == "autoheuristic":
+        return import_module("tunewise.autoheuristic")
     if name not in _WHERE:
         raise AttributeError(f"module 'tunewise' has no attribute {name!r}")
     value: object = getattr(import_module(_WHERE[name]), name)

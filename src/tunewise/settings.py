@@ -19,6 +19,8 @@ VARIABLES: dict[str, str] = {
     "TUNEWISE_COLLECT": "comma-separated decisions that run in collect mode",
     "TUNEWISE_USE": "comma-separated decisions that run in use mode",
     "TUNEWISE_LAYERS": f"read-only stores below the user's own, separated by {os.pathsep!r}",
+    "TUNEWISE_HEURISTICS": f"files and directories of heuristics that may answer, separated by {os.pathsep!r}",
+    "TUNEWISE_LOG_PATH": "file, or directory with a file for each decision, that AutoHeuristic logs go to",
     "TUNEWISE_WAIT_S": "seconds to wait while another process tunes the same problem (default: until it is done)",
     "CC": "the C compiler for C kernels",
     "XDG_CACHE_HOME": "where TUNEWISE_HOME lies when it is not set",
@@ -37,12 +39,19 @@ class Settings:
     layers: tuple[Path, ...] = ()
     wait_s: float | None = None
     cc: str | None = None
+    heuristics: tuple[Path, ...] | None = None  # None: those in the home
+    log_path: Path | None = None  # None: in the home
 
     def mode_of(self, decision: str) -> Mode | None:
         """Return the mode the environment sets for a decision, or None where it says nothing."""
         if decision in self.collect:
             return "collect"
         return "use" if decision in self.use else self.mode
+
+    @property
+    def heuristic_places(self) -> tuple[Path, ...]:
+        """The files and directories whose heuristics may answer: those named, or else `heuristics` in the home."""
+        return (self.home / "heuristics",) if self.heuristics is None else self.heuristics
 
 
 class _Process:
@@ -71,9 +80,11 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         mode=parse_mode(env["TUNEWISE_MODE"]) if env.get("TUNEWISE_MODE") else None,
         collect=_names(env.get("TUNEWISE_COLLECT", "")),
         use=_names(env.get("TUNEWISE_USE", "")),
-        layers=tuple(_path("TUNEWISE_LAYERS", p) for p in env.get("TUNEWISE_LAYERS", "").split(os.pathsep) if p),
+        layers=_paths("TUNEWISE_LAYERS", env),
         wait_s=_seconds("TUNEWISE_WAIT_S", env.get("TUNEWISE_WAIT_S", "")),
         cc=env.get("CC") or None,
+        heuristics=_paths("TUNEWISE_HEURISTICS", env) or None,
+        log_path=_path("TUNEWISE_LOG_PATH", env["TUNEWISE_LOG_PATH"]) if env.get("TUNEWISE_LOG_PATH") else None,
     )
 
 
@@ -117,6 +128,10 @@ def _path(name: str, text: str) -> Path:
         return Path(text).expanduser().absolute()
     except (RuntimeError, OSError) as error:  # ~nobody, or a relative path in a directory that is gone
         raise InvalidSetting(f"{name}={text!r} is not a place: {error}") from None
+
+
+def _paths(name: str, env: Mapping[str, str]) -> tuple[Path, ...]:
+    return tuple(_path(name, text) for text in env.get(name, "").split(os.pathsep) if text)
 
 
 def _names(text: str) -> frozenset[str]:

@@ -4,6 +4,7 @@ from tunewise.session.context import configure, mode, refresh
 from tunewise.session.decision import Decision, Implementation, choice
 from tunewise.session.ladder import Explanation, Step
 from tunewise.session.plan import Plan
+from tunewise.session.shelf import drop_heuristics, load_heuristic
 from tunewise.session.tune import Tuning
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "Tuning",
     "choice",
     "configure",
+    "drop_heuristics",
+    "load_heuristic",
     "mode",
     "refresh",
 ]

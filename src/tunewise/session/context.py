@@ -34,6 +34,7 @@ class Frame:
     seconds: float | None = None
 
 
+_ACCEPTABLE: frozenset[Rung] = frozenset({"learned", "near"})
 FRAME: ContextVar[Frame | None] = ContextVar("tunewise_frame", default=None)
 
 
@@ -63,11 +64,17 @@ def current_store() -> Store:
 
 
 def configure(
-    *, home: str | Path | None = None, mode: Mode | None = None, layers: Iterable[str | Path] | None = None
+    *,
+    home: str | Path | None = None,
+    mode: Mode | None = None,
+    layers: Iterable[str | Path] | None = None,
+    heuristics: Iterable[str | Path] | None = None,
+    log_path: str | Path | None = None,
 ) -> None:
     """Set for this process what the environment variables set: where the store lies, the mode, read-only layers.
 
-    What is left out falls back to the environment, which is read again. Answers kept in memory are dropped.
+    `heuristics` are files and directories of heuristics that may answer, and `log_path` is where AutoHeuristic logs
+    go. What is left out falls back to the environment, which is read again. Answers kept in memory are dropped.
     """
     fresh = settings.load()
     if home is not None:
@@ -76,6 +83,10 @@ def configure(
         fresh = replace(fresh, mode=settings.parse_mode(mode))
     if layers is not None:
         fresh = replace(fresh, layers=tuple(Path(layer) for layer in layers))
+    if heuristics is not None:
+        fresh = replace(fresh, heuristics=tuple(Path(place).expanduser().absolute() for place in heuristics))
+    if log_path is not None:
+        fresh = replace(fresh, log_path=Path(log_path).expanduser().absolute())
     with _process.lock:
         if _process.store is not None:
             _process.store.close()
@@ -101,8 +112,8 @@ def mode(
 ) -> Iterator[None]:
     """Run a block in a mode: `use`, `tune`, `collect`, `replay` or `off`. The innermost block wins.
 
-    In `tune`, `accept` names further rungs that count as good enough (`accept=["near"]`); `budget` and `seconds` bound
-    each tuning run.
+    In `tune`, `accept` names further rungs that count as good enough (`accept=["learned", "near"]`); `budget` and
+    `seconds` bound each tuning run.
     """
     token = FRAME.set(_frame(settings.parse_mode(name), frozenset(accept), budget, seconds))
     try:
@@ -113,7 +124,8 @@ def mode(
 
 @functools.cache
 def _frame(name: Mode, accept: frozenset[str], budget: int | None, seconds: float | None) -> Frame:
-    unknown = accept - {"near"}
+    unknown = accept - _ACCEPTABLE
     if unknown:
-        raise InvalidSetting(f"accept={sorted(unknown)} is not a rung that can be accepted; there is: near")
+        there_are = ", ".join(sorted(_ACCEPTABLE))
+        raise InvalidSetting(f"accept={sorted(unknown)} is not a rung that can be accepted; there are: {there_are}")
     return Frame(name, accept, budget, seconds)

@@ -11,6 +11,7 @@ from typing import Any, overload
 
 from tunewise import settings
 from tunewise.decision import (
+    CHOICE,
     Answer,
     Args,
     Config,
@@ -27,7 +28,7 @@ from tunewise.decision.source import fingerprint
 from tunewise.errors import EnvironmentWarning, InvalidDecision, InvalidProblem, MissingPart
 from tunewise.measure import measurer_for
 from tunewise.measure.work import Work
-from tunewise.session import context, registry
+from tunewise.session import context, registry, shelf
 from tunewise.session.ladder import Explanation, Pin, Question, climb, explain, unlike
 from tunewise.session.misses import Misses
 from tunewise.session.plan import Plan, Task
@@ -36,7 +37,6 @@ from tunewise.settings import Mode, parse_mode
 from tunewise.store import Store, renew_in_children
 
 _MAX_HOT = 100_000  # answers kept at hand; beyond that, beginning anew costs less than choosing
-CHOICE = "choice"  # the one parameter of a plain list of choices
 _frame: Callable[[], context.Frame | None] = context.FRAME.get
 _now: Callable[[], object] = context.FRAME.get  # the same, for a comparison with a mode that only None can pass
 
@@ -219,7 +219,14 @@ class Decision(Declaration):
 
     def _question(self, problem: Problem) -> Question:
         store = context.current_store()
-        return Question(self, self.subject(problem), tuple(self._own.pins), store, lambda: self._others(store))
+        return Question(
+            self,
+            self.subject(problem),
+            tuple(self._own.pins),
+            store,
+            others=lambda: self._others(store),
+            heuristics=lambda: shelf.heuristics_for(self.name),
+        )
 
     def _others(self, store: Store) -> Sequence[Subject]:
         """Return what is known of this decision, read once: every new problem is compared with all of it."""
@@ -242,9 +249,10 @@ class Decision(Declaration):
         with own.lock:
             if epoch != own.epoch:  # somebody has just tuned: this answer may be out of date
                 return answer
-            if answer.rung in ("pin", "memory") or chosen == "off":
+            is_known = answer.rung in ("pin", "memory") or chosen == "off"
+            if is_known or answer.rung == "learned":
                 self._keep_hot(problem, answer)
-            else:
+            if not is_known:  # what was learned is a miss too, counted once: its answers are as warm as memory's
                 own.misses.first(key, answer, question.subject, question.store)
         return answer
 

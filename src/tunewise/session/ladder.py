@@ -1,17 +1,19 @@
-"""The ladder: pins, exact memory, a bounded near match, the default; each rung answers or says why it declines."""
+"""The ladder: pins, exact memory, heuristics, a near match, the default; each rung answers or says why it declines."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
 
 from tunewise.decision import Answer, Config, Declaration, Problem, Rung, Subject, Verdict
+from tunewise.heuristics import Heuristic
+from tunewise.session.learned import learned, why_nothing_learned
 from tunewise.settings import Mode
 from tunewise.store import Store
 
 _RUNGS: dict[Mode, tuple[Rung, ...]] = {
-    "use": ("pin", "memory", "near", "default"),
-    "tune": ("pin", "memory", "near", "default"),
-    "collect": ("pin", "memory", "near", "default"),
+    "use": ("pin", "memory", "learned", "near", "default"),
+    "tune": ("pin", "memory", "learned", "near", "default"),
+    "collect": ("pin", "memory", "learned", "near", "default"),
     "replay": ("pin", "memory", "default"),
     "off": ("default",),
 }
@@ -55,13 +57,17 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Everything a rung may look at. `others` lists the subjects of the decision; it is called only when needed."""
+    """Everything a rung may look at. `others` lists the subjects of the decision, `heuristics` those that may know it.
+
+    Both are called only when needed.
+    """
 
     declaration: Declaration
     subject: Subject
     pins: Sequence[Pin]
     store: Store
     others: Callable[[], Sequence[Subject]]
+    heuristics: Callable[[], Sequence[Heuristic]] = tuple
 
 
 def climb(question: Question, mode: Mode) -> Answer:
@@ -112,6 +118,10 @@ def _pinned(question: Question) -> Answer | None:
     return None
 
 
+def _learned(question: Question) -> Answer | None:
+    return learned(question.declaration, question.subject, question.heuristics())
+
+
 def _near(question: Question) -> Answer | None:
     limit, problem = log(question.declaration.near), question.subject.problem
     near = ((_distance(question.subject, other), other) for other in question.others() if other.problem != problem)
@@ -131,6 +141,7 @@ def _default(question: Question) -> Answer:
 _ASK: dict[Rung, Callable[[Question], Answer | None]] = {
     "pin": _pinned,
     "memory": remembered,
+    "learned": _learned,
     "near": _near,
     "default": _default,
 }
@@ -184,6 +195,7 @@ def _why_not_near(question: Question) -> str:
 _WHY_NOT: dict[Rung, Callable[[Question], str]] = {
     "pin": lambda question: "nothing is pinned for this problem",
     "memory": _why_unknown,
+    "learned": lambda question: why_nothing_learned(question.declaration, question.subject, question.heuristics()),
     "near": _why_not_near,
     "default": lambda question: "",
 }

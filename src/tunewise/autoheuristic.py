@@ -1,0 +1,20 @@
+"""A drop-in for PyTorch's AutoHeuristic: collect, train, generate and use a heuristic, on any device, without torch."""
+
+from tunewise.deploy.ahcontext import AHContext, AHFeature, AHMetadata, AHOperation, add_features
+from tunewise.deploy.autoheuristic import AutoHeuristic
+from tunewise.deploy.benchmark_runner import BenchmarkRunner
+from tunewise.deploy.feedback import LocalFeedback, time_ms
+from tunewise.deploy.switches import switches
+
+__all__ = [
+    "AHContext",
+    "AHFeature",
+    "AHMetadata",
+    "AHOperation",
+    "AutoHeuristic",
+    "BenchmarkRunner",
+    "LocalFeedback",
+    "add_features",
+    "switches",
+    "time_ms",
+]

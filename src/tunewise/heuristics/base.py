@@ -1,0 +1,47 @@
+"""A heuristic at hand: what it is called, which decision and hardware it is for, and how it ranks configs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tunewise.decision import Config, Scalar
+
+Ranking = Callable[[Mapping[str, object]], Sequence[Config]]
+
+
+@dataclass(frozen=True, eq=False)
+class Heuristic:
+    """Ranks the configs of one decision for a problem. `name` is what reports call it; `about` says what it is made of.
+
+    `fence` holds facts of the hardware, such as hardware.name, that must be equal for it to be asked; `features` names
+    those it cannot do without, where it tells.
+    """
+
+    name: str
+    decision: str
+    ranking: Ranking = field(repr=False)
+    fence: Mapping[str, Scalar] = field(default_factory=dict)
+    about: str = ""
+    features: tuple[str, ...] = ()
+
+    def rank(self, features: Mapping[str, object]) -> list[Config]:
+        """Return configs for a problem's features, best first; empty where the heuristic abstains."""
+        return list(self.ranking(features))
+
+    def choose(self, features: Mapping[str, object]) -> Config | None:
+        """Return the best config for a problem's features, or None where the heuristic abstains."""
+        return next(iter(self.rank(features)), None)
+
+    def why_silent(self, features: Mapping[str, object]) -> str:
+        """Return why it ranks nothing for a problem, as the end of a sentence that begins with its name."""
+        missing = [name for name in self.features if name not in features]
+        if missing:
+            known = ", ".join(sorted(features)) or "those given"
+            return f"needs the feature {', '.join(missing)}, which is not among {known}"
+        return "abstains: the problem is beyond what it was learned from, or the default is as good there"
+
+    def why_elsewhere(self, facts: Mapping[str, object]) -> str | None:
+        """Return which fact of the hardware keeps it out here, or None where its fence is open."""
+        for name, wanted in self.fence.items():
+            if facts.get(name) != wanted:
+                return f"is for {name}={wanted!r}, and here it is {facts.get(name)!r}"
+        return None
