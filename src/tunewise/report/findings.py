@@ -1,0 +1,67 @@
+"""What a report tells, gathered from data, a model and the store before a word of it is written."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from tunewise.decision import Config
+from tunewise.formats.dataset import DataSet
+from tunewise.learn.data_report import DataReport, report_of
+from tunewise.learn.validate import Validation, validate
+from tunewise.models import Model
+from tunewise.report.importance import Importance, importance
+from tunewise.report.progress import Progress, progress
+from tunewise.session.recall import Measured
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Everything a report tells of one decision; None where there is nothing to tell."""
+
+    decision: str
+    written: str  # the day, as 2026-01-31
+    data: DataReport
+    scores: Validation  # without a model: of the default and the best single choice
+    model: Model | None = None
+    is_seen: bool = False  # the model was learned from these very data
+    importance: Importance | None = None
+    progress: Progress | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the findings as plain values; curves are left to the page."""
+        shares = self.importance.shares if self.importance else ()
+        return {
+            "decision": self.decision,
+            "data": self.data.to_json(),
+            "scores": self.scores.as_json(),
+            "has_model": self.model is not None,
+            "is_seen": self.is_seen,
+            "importance": {one.name: one.share for one in shares},
+            "progress": self.progress.as_json() if self.progress else None,
+        }
+
+
+class _Abstains:
+    """Stands for a model where there is none: it never answers."""
+
+    choices: tuple[Config, ...] = ()
+
+    def rank(self, features: Mapping[str, object], /) -> list[int]:
+        return []
+
+
+def gather(
+    data: DataSet, model: Model | None = None, trials: Iterable[Measured] = (), *, today: date | None = None
+) -> Findings:
+    """Return the findings of a data set, of a model on it, and of the trials the store remembers."""
+    return Findings(
+        decision=data.decision,
+        written=(today or date.today()).isoformat(),
+        data=report_of(data),
+        scores=validate(model or _Abstains(), data),
+        model=model,
+        is_seen=model is not None and model.card.fingerprint == data.fingerprint,
+        importance=importance(model, data) if model is not None else None,
+        progress=progress(trials),
+    )

@@ -1,0 +1,166 @@
+"""A tree of a model as people read it: questions, answers, support, and what is left out of a large one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import exp
+
+from tunewise.models import Columns, Forest, Guess, Leaf, Model, Split, Tree
+from tunewise.report.markup import short
+from tunewise.report.wording import amount, count, labels
+
+_WORDS = 4  # of a question, before it says how many more there are
+_LABEL = 34  # characters of a config beside a leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A leaf in words: what it answers and how well, and the number of its choice (None: it answers with none)."""
+
+    label: str
+    remark: str
+    support: int
+    choice: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """A part of a large tree that is not shown."""
+
+    leaves: int
+    support: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A split in words, and the two parts it leads to: first where the answer is yes."""
+
+    text: str
+    support: int
+    yes: "Part"
+    no: "Part"
+
+
+Part = Question | Ending | Stub
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A tree in words; `hidden` counts the leaves that are not shown."""
+
+    root: Part
+    leaves: int
+    hidden: int = 0
+
+
+def outline(model: Model, *, most: int = 48) -> Outline | None:
+    """Return a model's tree with at most so many leaves, those with most support kept; None for a whole forest."""
+    nodes = _nodes(model)
+    if nodes is None:
+        return None
+    reading = _Reading(nodes, model.columns.names, model.columns, labels(model.choices))
+    opened = reading.opened(most)
+    root = reading.part(0, opened)
+    leaves, shown = reading.leaves[0], sum(isinstance(part, Ending) for part in parts(root))
+    return Outline(root, leaves, leaves - shown)
+
+
+def parts(root: Part) -> Iterator[Part]:
+    """Yield a part and all below it, a question before what it leads to."""
+    waiting = [root]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if isinstance(part, Question):
+            waiting += [part.no, part.yes]
+
+
+def text(outline: Outline) -> str:
+    """Return the tree as indented lines."""
+    lines, waiting = [], [(outline.root, 0, "")]
+    while waiting:
+        part, depth, before = waiting.pop()
+        lines.append("    " * depth + before + _line(part))
+        if isinstance(part, Question):
+            waiting += [(part.no, depth + 1, "no:  "), (part.yes, depth + 1, "yes: ")]
+    return "\n".join(lines)
+
+
+def _line(part: Part) -> str:
+    if isinstance(part, Question):
+        return f"{part.text}?"
+    if isinstance(part, Stub):
+        return f"... {part.leaves} more leaves ({part.support} problems)"
+    return f"{part.label} ({part.remark})"
+
+
+def _nodes(model: Model) -> Sequence[Split | Leaf | Guess] | None:
+    if isinstance(model.body, Tree):
+        return model.body.nodes
+    is_one_tree = isinstance(model.body, Forest) and len(model.body.trees) == 1
+    return model.body.trees[0] if isinstance(model.body, Forest) and is_one_tree else None
+
+
+@dataclass
+class _Reading:
+    """The nodes of a tree, with what is below each of them."""
+
+    nodes: Sequence[Split | Leaf | Guess]
+    names: Sequence[str]
+    columns: Columns
+    labels: Sequence[str]
+    support: list[int] = field(default_factory=list)
+    leaves: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.support, self.leaves = [0] * len(self.nodes), [1] * len(self.nodes)
+        for number in reversed(range(len(self.nodes))):  # children come after their parent
+            node = self.nodes[number]
+            if isinstance(node, Split):
+                self.support[number] = self.support[node.low] + self.support[node.high]
+                self.leaves[number] = self.leaves[node.low] + self.leaves[node.high]
+            else:
+                self.support[number] = node.support
+
+    def opened(self, most: int) -> set[int]:
+        """Return the splits that are shown, those with most support first; their ends are at most so many."""
+        opened: set[int] = set()
+        waiting = [0]
+        while waiting and len(opened) + 1 < most:
+            number = max(waiting, key=lambda n: (self.support[n], -n))
+            waiting.remove(number)
+            node = self.nodes[number]
+            if isinstance(node, Split):
+                opened.add(number)
+                waiting += [node.low, node.high]
+        return opened
+
+    def part(self, number: int, opened: set[int]) -> Part:
+        """Return a node in words; the depth of a model is bounded, so this may go down by itself."""
+        node = self.nodes[number]
+        if isinstance(node, Split):
+            if number not in opened:
+                return Stub(self.leaves[number], self.support[number])
+            yes, no = self.part(node.low, opened), self.part(node.high, opened)
+            return Question(self._question(node), self.support[number], yes, no)
+        if isinstance(node, Guess):
+            return Ending(f"{exp(min(node.value, 50.0)):.3g} x", f"{node.support} rows", node.support)
+        return self._ending(node)
+
+    def _question(self, split: Split) -> str:
+        name = self.names[split.column]
+        if not split.words:
+            return f"{name} ≤ {amount(split.threshold)}"
+        column = self.columns.inputs[split.column]
+        words = [getattr(column, "words", ())[word] for word in split.words]
+        if len(words) == 1:
+            return f"{name} is {words[0]}"
+        more = f" and {len(words) - _WORDS} more" if len(words) > _WORDS else ""
+        return f"{name} in {', '.join(words[:_WORDS])}{more}"
+
+    def _ending(self, leaf: Leaf) -> Ending:
+        problems = count(leaf.support, "problem")
+        if not leaf.ranking:
+            return Ending("abstains", f"{problems}, default {leaf.default_regret:.2f}", leaf.support)
+        choice = leaf.ranking[0]
+        remark = f"{problems}, regret {leaf.regret:.2f} (default {leaf.default_regret:.2f})"
+        return Ending(short(self.labels[choice], _LABEL), remark, leaf.support, choice)

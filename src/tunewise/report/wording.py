@@ -1,0 +1,58 @@
+"""Numbers and configs in the words of a report."""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+
+def count(number: int, thing: str) -> str:
+    """Return `1 problem` or `1,200 problems`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def factor(value: float) -> str:
+    """Return a regret or a speed-up with as many digits as mean something; a dash where there is none."""
+    if not isfinite(value):
+        return "fails" if value > 0 else "-"
+    return f"{value:.3f}" if value < 2 else f"{value:.2f}" if value < 20 else f"{value:,.0f}"
+
+
+def percent(share: float) -> str:
+    """Return a share, never rounded up to all or down to none."""
+    if 0 < share < 0.001:
+        return "< 0.1 %"
+    if 0.999 < share < 1:
+        return "> 99.9 %"
+    digits = f"{100 * share:.0f}" if 0.095 <= share < 0.995 else f"{100 * share:.1f}".removesuffix(".0")
+    return f"{digits} %"
+
+
+def amount(value: float) -> str:
+    """Return a number with groups of three digits where that helps."""
+    if not 1e-3 <= abs(value) < 1e12:
+        return f"{value:.4g}"
+    return f"{value:,.1f}".removesuffix(".0") if abs(value) >= 1000 else f"{value:.6g}"
+
+
+def spelled(config: Mapping[str, object]) -> str:
+    """Return a config as `tile=8, way=plain`, or only its value where it has one parameter."""
+    if len(config) == 1:
+        return str(next(iter(config.values())))
+    return ", ".join(f"{name}={value}" for name, value in config.items())
+
+
+def labels(configs: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return a short name for every config: its value, or the parameters in which the configs differ."""
+    names = list(dict.fromkeys(name for config in configs for name in config))
+    if len(names) == 1:
+        return [spelled(config) for config in configs]
+    same = shared(configs)
+    differing = [name for name in names if name not in same] or names
+    return [", ".join(f"{name}={config[name]}" for name in differing if name in config) for config in configs]
+
+
+def shared(configs: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    """Return the parameters that are the same in all configs, where there are several."""
+    if len(configs) < 2:
+        return {}
+    first = configs[0]
+    return {n: v for n, v in first.items() if all(n in other and repr(other[n]) == repr(v) for other in configs)}

@@ -1,0 +1,57 @@
+"""Numbers and configs in words: no more digits than mean something, and no name longer than needed."""
+
+import pytest
+
+from tunewise.report.wording import amount, count, factor, labels, percent, shared, spelled
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0, "0 %"),
+        (0.0004, "< 0.1 %"),
+        (0.05, "5 %"),
+        (0.0713, "7.1 %"),
+        (0.333, "33 %"),
+        (0.996, "99.6 %"),
+        (1, "100 %"),
+    ],
+)
+def test_a_share_is_never_rounded_to_all_or_none(share: float, said: str) -> None:
+    assert percent(share) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(1.0, "1.000"), (1.2345, "1.234"), (3.456, "3.46"), (123.4, "123"), (float("inf"), "fails"), (float("nan"), "-")],
+)
+def test_a_factor_has_the_digits_that_mean_something(value: float, said: str) -> None:
+    assert factor(value) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(4096.0, "4,096"), (17.5, "17.5"), (1e-7, "1e-07"), (0, "0"), (1234567.5, "1,234,567.5"), (1e15, "1e+15")],
+)
+def test_an_amount_groups_its_digits(value: float, said: str) -> None:
+    assert amount(value) == said
+
+
+def test_one_thing_is_not_many() -> None:
+    assert [count(1, "problem"), count(1200, "problem")] == ["1 problem", "1,200 problems"]
+
+
+def test_a_config_of_one_parameter_is_its_value() -> None:
+    assert [spelled({"choice": "fft"}), spelled({"a": 1, "b": 2})] == ["fft", "a=1, b=2"]
+
+
+def test_labels_name_only_what_differs() -> None:
+    assert labels([{"a": 1, "b": 2}, {"a": 1, "b": 3}]) == ["b=2", "b=3"]
+    assert labels([{"choice": "fft"}, {"choice": "direct"}]) == ["fft", "direct"]
+    assert labels([{"a": 1, "b": 2}]) == ["a=1, b=2"]
+
+
+def test_what_configs_share_is_told_once() -> None:
+    assert shared([{"a": 1, "b": 2}, {"a": 1, "b": 3}]) == {"a": 1}
+    assert shared([{"a": 1}, {"a": True}]) == {}
+    assert shared([{"a": 1}]) == {}
