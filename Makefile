@@ -15,6 +15,11 @@ endif
 
 $(BIN)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[learn]'
+	touch $@
+
+# The tests run torch's own AutoHeuristic; the demo needs none of that.
+$(BIN)/.ready-dev: $(BIN)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
@@ -27,7 +32,7 @@ test: lint
 test-full: lint
 	$(BIN)/python -m pytest -m 'full or not full'
 
-lint: $(BIN)/.ready
+lint: $(BIN)/.ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

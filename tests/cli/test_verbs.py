@@ -166,7 +166,7 @@ def test_trials_can_be_limited_and_filtered(asked: Asked, cli: Cli, tmp_path: Pa
 
 def test_explain_shows_every_rung(asked: Asked, cli: Cli, toy: str) -> None:
     before = asked("explain", toy, "--problem", "n=300")["explanations"][0]
-    assert [step["rung"] for step in before["steps"]] == ["pin", "memory", "near", "default"]
+    assert [step["rung"] for step in before["steps"]] == ["pin", "memory", "learned", "near", "default"]
     asked("tune", toy, "--problem", "n=300", "--budget", 2)
     after = asked("explain", toy, "--problem", "n=300")["explanations"][0]
     assert after["answer"]["rung"] == "memory"

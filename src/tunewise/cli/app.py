@@ -7,19 +7,42 @@ import click
 import tunewise
 from tunewise.cli.best import best
 from tunewise.cli.collect import collect
+from tunewise.cli.dataset import dataset
 from tunewise.cli.demo import demo
 from tunewise.cli.doctor import doctor
 from tunewise.cli.explain import explain
+from tunewise.cli.generate import generate
 from tunewise.cli.home import FORGETS, at_home
 from tunewise.cli.misses import misses
+from tunewise.cli.models import models
 from tunewise.cli.replay import replay
+from tunewise.cli.report import report
 from tunewise.cli.screen import Screen, harmless, warnings_as_lines
 from tunewise.cli.store import store
+from tunewise.cli.train import train
 from tunewise.cli.trials import trials
 from tunewise.cli.tune import tune
+from tunewise.cli.validate import validate
 from tunewise.errors import TunewiseError
 
-VERBS = (demo, tune, collect, best, trials, explain, misses, replay, store, doctor)
+VERBS = (
+    demo,
+    tune,
+    collect,
+    best,
+    trials,
+    explain,
+    misses,
+    replay,
+    dataset,
+    train,
+    validate,
+    generate,
+    report,
+    models,
+    store,
+    doctor,
+)
 _MEASURING = ("demo", "tune", "collect")
 
 

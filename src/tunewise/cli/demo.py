@@ -1,4 +1,4 @@
-"""`tunewise demo`: tune a real kernel on real shapes, then answer from memory."""
+"""`tunewise demo`: tune a real kernel, learn from what was measured, ship it as code, and use it."""
 
 import os
 import shlex
@@ -6,16 +6,18 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 
-from tunewise import workloads
+from tunewise import settings, workloads
 from tunewise.cli import facts
 from tunewise.cli.explain import draw
 from tunewise.cli.home import FORGETS, at_home, sound_store
+from tunewise.cli.lessons import CONVOLVE, GEMM, ISIN, Course, Lesson, learn, side_by_side, unseen
 from tunewise.cli.problems import Features
 from tunewise.cli.progress import watching
 from tunewise.cli.runs import Question, gain_of, row_of
@@ -23,6 +25,7 @@ from tunewise.cli.screen import Screen, count, example, json_option, seconds
 from tunewise.decision import Config
 from tunewise.errors import MissingPart
 from tunewise.measure.compiler import find_compiler
+from tunewise.session import drop_heuristics
 from tunewise.session.ladder import show
 
 SHAPES: dict[str, Features] = {
@@ -42,43 +45,69 @@ CHOICES: dict[str, tuple[str, Features]] = {
     "sorted numbers": ("sort", {"n": 100_000, "dtype": "int64", "order": "sorted"}),
 }
 _ANSWERS = 1000
-_SECONDS = 25.0  # a shape: however slow the machine, nobody waits longer than three minutes
+_SECONDS = 12.0  # a shape: however slow the machine, nobody waits longer than four minutes for all of it
+_UNSEEN = 3
+_TUNED = 24  # configs tried on a problem never seen, to say what the learned answer leaves on the table
+_CANDIDATES = 7
 
 
-@click.command(epilog=example("tunewise demo --budget 2", "tunewise demo --budget 2 --json"))
+@click.command(
+    epilog=example("tunewise demo --budget 2 --problems 8", "tunewise demo --budget 2 --problems 8 --fresh --json")
+)
 @click.option(
-    "--budget", type=click.IntRange(min=1), default=64, show_default=True, help="Most configs to try, for each shape."
+    "--budget", type=click.IntRange(min=1), default=32, show_default=True, help="Most configs to try, for each shape."
+)
+@click.option(
+    "--problems", type=click.IntRange(min=4), help="Problems to learn from, for each decision.  [default: 40-80]"
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Where models, code and report go.  [default: demo, at home]"
 )
 @click.option("--fresh", is_flag=True, help="Begin without memory, in a home that is removed afterwards.")
 @json_option
 @click.pass_context
-def demo(ctx: click.Context, budget: int, fresh: bool, as_json: bool) -> None:
-    """Tune a real kernel on real shapes.
+def demo(ctx: click.Context, budget: int, problems: int | None, out: Path | None, fresh: bool, as_json: bool) -> None:
+    """Tune a real kernel, learn from it, and ship that as code.
 
-    The built-in gemm is tuned, default and winner are shown, and the same problems are answered from memory. Without
-    a C compiler, choices between library functions are tuned instead.
+    The built-in gemm is tuned on six shapes. The winners and a choice between library functions are measured on drawn
+    problems; a model is learned from most of them, judged on the others, written as Python code and used. Without a C
+    compiler, choices between library functions are tuned and learned instead.
     """
     screen: Screen = ctx.obj
     with ExitStack() as stack:
         if fresh:
             ctx.meta[FORGETS] = True
             stack.enter_context(at_home(stack.enter_context(tempfile.TemporaryDirectory(prefix="tunewise-"))))
+        stack.callback(drop_heuristics)  # what the demo loads is the demo's
         sound_store()
         questions = _questions(screen)
         rows = _tune(screen, questions, budget)
         answer_s = _time_answers([question for _, question in questions])
-        shown = max(range(len(rows)), key=lambda place: rows[place].get("gain", 1.0))
-        decision, problem = questions[shown][1]
-        explanation = decision.explain(problem)
+        place = out or settings.current().home / "demo"
+        lessons = _learn(screen, questions, rows, problems, place)
+        table = _compare(screen, lessons[0], budget)
+        explanation = lessons[0].decision.explain(unseen(_course(lessons[0]), _UNSEEN + 1)[-1])
+        report = _report(lessons[0], place)
         sound_store()
         if as_json:
-            screen.json({"tunings": rows, "answer_s": answer_s, "explanation": facts.of_explanation(explanation)})
+            document = {
+                "tunings": rows,
+                "answer_s": answer_s,
+                "lessons": [lesson.as_json() for lesson in lessons],
+                "unseen": table,
+                "explanation": facts.of_explanation(explanation),
+                "report": str(report),
+            }
+            screen.json(document)
             return
         _show(screen, rows)
-        _tell(screen, rows, answer_s, fresh)
+        _tell(screen, [*rows, *table], sum(lesson.measured for lesson in lessons), answer_s, fresh)
+        _show_lessons(screen, lessons)
+        _show_unseen(screen, table)
         draw(screen, explanation)
         screen.show("")
-        screen.columns("Next:", _next(_command(ctx), rows[shown], fresh))
+        screen.columns("Written:" if not fresh or out else "Written, and removed now:", _written(lessons, report))
+        screen.columns("Next:", _next(_command(ctx), rows[0], fresh, lessons[0]))
 
 
 def _questions(screen: Screen) -> list[tuple[str, Question]]:
@@ -106,6 +135,56 @@ def _tune(screen: Screen, questions: Sequence[tuple[str, Question]], budget: int
             if row["config"] not in (*seeds, dict(decision.default)):  # the default is tried anyway
                 seeds.insert(0, row["config"])
     return rows
+
+
+def _learn(
+    screen: Screen,
+    questions: Sequence[tuple[str, Question]],
+    rows: Sequence[facts.Row],
+    problems: int | None,
+    out: Path,
+) -> list[Lesson]:
+    """Learn the decision that was tuned, with the winners as candidates, and a library choice."""
+    is_gemm = questions[0][1][0].name == GEMM.decision
+    courses = (GEMM, ISIN) if is_gemm else (ISIN, CONVOLVE)
+    with watching(screen) as watcher:
+        return [
+            learn(course, _winners(rows) if course is GEMM else (), problems or course.problems, out, watcher.hear)
+            for course in courses
+        ]
+
+
+def _winners(rows: Sequence[facts.Row]) -> list[Config]:
+    """Return the configs that won somewhere, the largest gain first."""
+    won = sorted((row for row in rows if row["ending"] == "win"), key=lambda row: -row["gain"])
+    found: list[Config] = []
+    for row in won:
+        if row["config"] not in found:
+            found.append(row["config"])
+    return found[:_CANDIDATES] or [row["config"] for row in rows[:1]]
+
+
+def _course(lesson: Lesson) -> Course:
+    return next(course for course in (GEMM, ISIN, CONVOLVE) if course.decision == lesson.decision.name)
+
+
+def _compare(screen: Screen, lesson: Lesson, budget: int) -> list[dict[str, Any]]:
+    """Tune problems never seen, to compare with what was learned."""
+    with watching(screen) as watcher:
+        return [
+            side_by_side(lesson, problem, min(budget, _TUNED), _SECONDS, watcher.hear)
+            for problem in unseen(_course(lesson), _UNSEEN)
+        ]
+
+
+def _report(lesson: Lesson, out: Path) -> Path:
+    from tunewise.report.findings import gather
+    from tunewise.report.page import save
+    from tunewise.session.recall import trials
+
+    path = out / f"{lesson.decision.name}_report.html"
+    save(gather(lesson.held, lesson.model, trials(lesson.decision.name)), path)
+    return path
 
 
 def _time_answers(questions: Sequence[Question]) -> float:
@@ -148,18 +227,61 @@ def _changed(row: facts.Row) -> str:
     return show({name: value for name, value in row["config"].items() if default.get(name) != value}) or "the default"
 
 
-def _tell(screen: Screen, rows: Sequence[facts.Row], answer_s: float, is_fresh: bool) -> None:
-    measured, spent = sum(row["measured"] for row in rows), sum(row["seconds"] for row in rows)
+def _tell(screen: Screen, rows: Sequence[Mapping[str, Any]], collected: int, answer_s: float, is_fresh: bool) -> None:
+    measured = sum(row["measured"] for row in rows) + collected
     if measured:
         kept = "all of it is forgotten now" if is_fresh else "every measurement is kept"
-        screen.show(f"{count(measured, 'config')} measured in {spent:.0f} s; {kept}.")
+        screen.show(f"{count(measured, 'config')} measured, on these and on drawn problems; {kept}.")
     else:
         screen.show("Nothing was measured: all of this was known. Another --home, or --fresh, begins anew.")
-    screen.show(f"The same problems again, from memory: {seconds(answer_s)} an answer. Where one of them comes from:")
+    screen.show(f"The same problems again, from memory: {seconds(answer_s)} an answer.")
     screen.show("")
 
 
-def _next(command: str, row: facts.Row, is_fresh: bool) -> Iterator[tuple[str, str]]:
+def _show_lessons(screen: Screen, lessons: Sequence[Lesson]) -> None:
+    screen.show("Learned, and judged on problems never seen: time over the best measured, geometric mean", style="bold")
+    columns = ("decision", "learned from", "judged on", "configs", "default", "best single", "learned", "answers")
+    numbers = columns[1:]
+    screen.table(columns, [_lesson_cells(lesson) for lesson in lessons], right=numbers)
+    screen.show("")
+
+
+def _lesson_cells(lesson: Lesson) -> tuple[str, ...]:
+    judged = lesson.validation
+    default = judged.default_regret.geomean if judged.default_regret else None
+    return (
+        lesson.decision.name,
+        str(len(lesson.data) - len(lesson.held)),
+        str(len(lesson.held)),
+        str(len(lesson.data.configs)),
+        "-" if default is None else f"{default:.3f}",
+        f"{judged.best_single_regret.geomean:.3f}",
+        f"{judged.regret.geomean:.3f}",
+        f"{judged.coverage:.0%}",
+    )
+
+
+def _show_unseen(screen: Screen, rows: Sequence[Mapping[str, Any]]) -> None:
+    screen.show(
+        f"{rows[0]['decision']} on problems nobody measured before: learned at once, tuned afterwards", style="bold"
+    )
+    ways = ("default", "best single", "learned", "tuned")
+    cells = [
+        (show(row["problem"]), *(seconds(row[f"{way.replace(' ', '_')}_s"]) for way in ways), str(row["measured"]))
+        for row in rows
+    ]
+    screen.table(("problem", *ways, "measured to tune"), cells, right=(*ways, "measured to tune"))
+    screen.show("")
+
+
+def _written(lessons: Sequence[Lesson], report: Path) -> Iterator[tuple[str, str]]:
+    for lesson in lessons:
+        yield str(lesson.files["code"]), f"{lesson.decision.name} as plain Python that imports nothing"
+    yield str(lessons[0].files["model"]), "the model; the data lie beside it"
+    yield str(report), "all of it as one page"
+
+
+def _next(command: str, row: facts.Row, is_fresh: bool, lesson: Lesson) -> Iterator[tuple[str, str]]:
     """Yield what to do next, commands that run here, and what each is for."""
     problem = ",".join(f"{name}={value}" for name, value in row["problem"].items())
     if is_fresh:
@@ -167,6 +289,8 @@ def _next(command: str, row: facts.Row, is_fresh: bool) -> Iterator[tuple[str, s
     else:
         yield f"{command} best {row['decision']}", "what is remembered"
         yield f"{command} explain {row['decision']} --problem {problem}", "where an answer comes from"
+        model = shlex.quote(str(lesson.files["model"]))
+        yield f"{command} generate {model} --lang c", "the same heuristic as a C header"
     if Path("examples/gemm.py").is_file():
         yield f"{command} tune examples/gemm.py:gemm --problem m=256,n=256,k=64", "a decision in a file"
     else:

@@ -1,0 +1,50 @@
+"""`tunewise generate`: a model as code that stands on its own."""
+
+from pathlib import Path
+
+import click
+
+from tunewise import models
+from tunewise.cli.screen import Screen, example, json_option, pass_screen
+from tunewise.codegen import LANGUAGES
+from tunewise.codegen import generate as source_of
+from tunewise.models.whole import write_whole
+
+_FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+_STDOUT = Path("-")
+
+
+@click.command(
+    epilog=example(
+        "tunewise collect isin --log-uniform n=10:10000,m=2:100,span=10:1000 --num-problems 12",
+        "tunewise store export isin.jsonl",
+        "tunewise train isin.jsonl --learner tree --out isin.json",
+        "tunewise generate isin.json --out isin_heuristic.py",
+        "tunewise generate isin.json --lang c",
+    )
+)
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--lang", type=click.Choice(LANGUAGES), default="python", show_default=True, help="The language, or the format."
+)
+@click.option("--out", type=_FILE, default=_STDOUT, help="The file to write, whole or not at all; by default stdout.")
+@json_option
+@pass_screen
+def generate(screen: Screen, model: Path, lang: str, out: Path, as_json: bool) -> None:
+    """Write a learned model as code.
+
+    MODEL is a file that `tunewise train` wrote. The code imports nothing of tunewise: a Python module with `choose` and
+    `rank`, a header for C and C++, a class for PyTorch's AutoHeuristic, or a drawing in DOT.
+    """
+    learned = models.load(model)
+    text = source_of(learned, lang)
+    is_shown = out == _STDOUT
+    if not is_shown:
+        write_whole(out, text.encode())
+    if as_json:
+        document = {"model": str(model), "decision": learned.card.decision, "language": lang, "bytes": len(text)}
+        screen.json({**document, "file": None if is_shown else str(out), "source": text if is_shown else None})
+    elif is_shown:
+        click.echo(text, nl=False)
+    else:
+        screen.say(f"{out}: {learned.card.decision} in {lang}, {len(text.splitlines())} lines")

@@ -1,0 +1,77 @@
+"""A model in words: what it is about, what it looks at, what it may answer, and its tree."""
+
+from typing import Any
+
+from tunewise.cli.screen import Screen
+from tunewise.models import Model, Number
+from tunewise.report.outline import outline, text
+from tunewise.report.wording import labels
+from tunewise.session.ladder import show
+
+
+def describe(screen: Screen, model: Model) -> None:
+    """Print a model: its card, its features with their bounds, its choices and its tree."""
+    card = model.card
+    screen.show(f"{card.decision}: {card.learner or 'a model'} of {card.created or 'an unknown day'}", style="bold")
+    screen.table(("fact", "value"), [*_card(model), *_features(model)])
+    screen.show("")
+    names = labels(model.choices)
+    rows = [(str(place), name, _remark(model, place)) for place, name in enumerate(names)]
+    screen.table(("choice", "config", ""), rows, right=("choice",))
+    drawn = outline(model)
+    screen.show("")
+    screen.show(text(drawn) if drawn is not None else f"a forest of {len(model.body.trees)} trees")  # type: ignore[union-attr]
+
+
+def of_model(model: Model) -> dict[str, Any]:
+    """Return what a model is about as plain values."""
+    card = model.card
+    return {
+        "decision": card.decision,
+        "learner": card.learner,
+        "created": card.created,
+        "fence": dict(card.fence),
+        "fingerprint": card.fingerprint,
+        "scores": dict(card.scores),
+        "features": {column.name: _bounds(column) for column in model.columns.problem},
+        "columns": list(model.columns.names),
+        "choices": [dict(choice) for choice in model.choices],
+        "default": None if model.default is None else dict(model.choices[model.default]),
+    }
+
+
+def _card(model: Model) -> list[tuple[str, str]]:
+    card = model.card
+    fence = ", ".join(f"{name}={value}" for name, value in card.fence.items())
+    scores = ", ".join(f"{name} {score:.4g}" for name, score in card.scores.items())
+    return [("only for", fence or "any hardware"), ("held out", scores or "not judged"), ("data", card.fingerprint)]
+
+
+def _features(model: Model) -> list[tuple[str, str]]:
+    said = []
+    for column in model.columns.problem:
+        bounds = _bounds(column)
+        joint = " to " if isinstance(column, Number) else ", "
+        said.append(
+            (f"feature {column.name}", joint.join(f"{bound:g}" if joint == " to " else bound for bound in bounds))
+        )
+    return said
+
+
+def _bounds(column: Any) -> list[Any]:
+    return [column.low, column.high] if isinstance(column, Number) else list(column.words)
+
+
+def _remark(model: Model, place: int) -> str:
+    return "the default" if place == model.default else ""
+
+
+def answers(model: Model, problem: Any) -> dict[str, Any]:
+    """Return what a model says to a problem: configs best first, none where it abstains."""
+    return {"problem": dict(problem), "ranking": [dict(model.choices[number]) for number in model.rank(problem)]}
+
+
+def tell(screen: Screen, said: dict[str, Any]) -> None:
+    """Print what a model says to a problem."""
+    first = show(said["ranking"][0]) if said["ranking"] else "abstains: the default is the answer"
+    screen.show(f"{show(said['problem'])} -> {first}")

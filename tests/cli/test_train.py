@@ -1,0 +1,93 @@
+"""`tunewise train` and `tunewise validate`: measurements in, a model out, and an honest word about it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from tunewise import models
+from tunewise.codegen import python_source
+
+
+def csv_of(count: int, seed: int) -> str:
+    """Return measurements of two choices: `small` is best up to n = 100, `large` beyond."""
+    chance = np.random.default_rng(seed)
+    lines = ["pid,f_n,f_dtype,choice,is_default,t0,t1"]
+    for number, n in enumerate(np.unique(np.exp(chance.uniform(0, 9.2, count)).round(2))):
+        for choice, factor in (("small", 1 if n <= 100 else 3), ("large", 3 if n <= 100 else 1)):
+            lines.append(f"{number},{n},f4,{choice},{int(choice == 'small')},{factor * 1e-3},{factor * 1.01e-3}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "known.csv").write_text(csv_of(40, seed=0))
+    (folder / "unseen.csv").write_text(csv_of(60, seed=1))
+    return folder
+
+
+@pytest.fixture
+def model(cli: Callable[..., Result], files: Path) -> Path:
+    path = files / "model.json"
+    if not path.exists():
+        assert cli("train", files / "known.csv", "--out", path, "--name", "grow").exit_code == 0
+    return path
+
+
+def test_training_writes_a_model_and_tells_its_held_out_regret(asked: Callable[..., Any], files: Path) -> None:
+    out, drawing = files / "told.json", files / "told.dot"
+    said = asked("train", files / "known.csv", "--out", out, "--ranking", "1", "--save-dot", drawing)
+    learned = models.load(out)
+    assert (said["decision"], said["learner"], said["default"]) == ("known", "tree", {"choice": "small"})
+    assert said["scores"]["regret"] < said["scores"]["default_regret"]
+    assert drawing.read_text().startswith("digraph")
+    assert learned.choose({"n": 5000, "dtype": "f4"}) == {"choice": "large"}
+    assert len(learned.rank({"n": 5000, "dtype": "f4"})) == 1
+
+
+def test_training_shows_a_table(cli: Callable[..., Result], files: Path) -> None:
+    result = cli("train", files / "known.csv", "--out", files / "shown.json", "--learner", "tree")
+    assert result.exit_code == 0
+    assert "held-out regret of" in result.stdout
+    assert "learned from" in result.stderr
+
+
+def test_a_model_is_judged_on_problems_it_has_not_seen(asked: Callable[..., Any], files: Path, model: Path) -> None:
+    said = asked("validate", model, files / "unseen.csv")
+    assert said["problems"] == 60
+    assert set(said["regret"]) == {"geomean", "p95", "max"}
+    assert said["regret"]["geomean"] < 1.05 < said["best_single_regret"]["geomean"] < said["default_regret"]["geomean"]
+    assert said["coverage"] > 0.9
+
+
+def test_generated_code_is_judged_like_its_model(asked: Callable[..., Any], files: Path, model: Path) -> None:
+    code = files / "model.py"
+    code.write_text(python_source(models.load(model)))
+    unseen = files / "unseen.csv"
+    assert asked("validate", code, unseen) == asked("validate", model, unseen)
+
+
+def test_the_fallback_can_be_named(asked: Callable[..., Any], files: Path, model: Path) -> None:
+    small, large = (
+        asked("validate", model, files / "unseen.csv", "--default", name)["default_regret"]
+        for name in ("small", "large")
+    )
+    assert small["geomean"] != large["geomean"]
+
+
+def test_validation_shows_the_worst_problems(cli: Callable[..., Result], files: Path, model: Path) -> None:
+    result = cli("validate", model, files / "unseen.csv")
+    assert result.exit_code == 0
+    assert "60 problems" in result.stdout
+    assert "best single choice" in result.stdout
+
+
+def test_a_default_that_is_not_in_the_data_is_one_sentence(cli: Callable[..., Result], files: Path) -> None:
+    result = cli("train", files / "known.csv", "--out", files / "none.json", "--default", "huge")
+    assert result.exit_code == 1
+    assert "huge" in result.stderr
+    assert not (files / "none.json").exists()
