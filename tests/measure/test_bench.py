@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Callable
 
-from tunewise.decision import NO_CHECK, Config, Policy, canonical
+import pytest
+
+from tunewise.decision import NO_CHECK, Config, Policy, Timing, canonical
 from tunewise.measure.bench import Bench
 from tunewise.measure.clocks import CLOCKS, cost_of, time_calls
 from tunewise.measure.work import Work
@@ -40,3 +42,31 @@ def test_the_cost_of_the_clock_is_no_part_of_a_sample() -> None:
     now = iter([10.0, 10.5])
     assert time_calls(lambda: next(now), lambda: None, (), 2, cost_s=0.1) == 0.2
     assert all(0 <= cost_of(clock) < 1e-3 for clock in CLOCKS.values())
+
+
+class Paced:
+    """Work on a clock of its own: a config's first call and its later ones take as long as they say."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, first_s: float, later_s: float) -> None:
+        self.now_s, self.calls, self._first_s, self._later_s = 0.0, 0, first_s, later_s
+        monkeypatch.setitem(CLOCKS, "cpu", lambda: self.now_s)
+        self.bench = Bench(Work(lambda config: self._call, (), {"id": 0}, NO_CHECK, is_prebuilt=True))
+
+    def _call(self) -> None:
+        self.now_s += self._later_s if self.calls else self._first_s
+        self.calls += 1
+
+
+def test_a_config_that_is_slow_at_its_first_launch_only_has_hope(monkeypatch: pytest.MonkeyPatch) -> None:
+    paced = Paced(monkeypatch, first_s=150e-6, later_s=50e-6)
+    outcome = paced.bench.first({"id": 0}, hopeless_s=60e-6)
+    assert isinstance(outcome, Timing)
+    assert outcome.time_s == pytest.approx(50e-6)
+
+
+def test_a_config_far_too_slow_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    paced = Paced(monkeypatch, first_s=1e-3, later_s=1e-3)
+    outcome = paced.bench.first({"id": 0}, hopeless_s=60e-6)
+    assert isinstance(outcome, Timing)
+    assert outcome.time_s == pytest.approx(1e-3)
+    assert paced.calls == 1

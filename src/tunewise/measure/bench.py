@@ -18,7 +18,7 @@ _MAX_CHECK_S = 2.0  # repeated checks of a winner stop here
 _SUSPICIOUS = 3.0  # this much slower on fresh arguments than on known ones: it remembers instead of computing
 _PAIR_S = 3e-3  # a pair takes about this long where calls are short
 MIN_TURNS, MAX_TURNS = 3, 15  # beside a busy process, 15 turns of 0.1 ms tell 3 % apart 97 times in 100; one turn 62
-_LOADING_S = 1e-4  # a first launch touches new memory: below this it says nothing about a call
+_LOADING_S = 1e-4  # a first launch finds cold caches and new code: it may take this much longer than a later one
 _WAITING_CALLS = 3  # all of them must have waited
 _DETAIL = 2000
 
@@ -71,7 +71,7 @@ class Bench:
         compile_s = perf_counter() - start
         if launch.reason is not None:
             return Failure("correctness", launch.reason)
-        if self._work.is_prebuilt and launch.least_s > max(hopeless_s, _LOADING_S):
+        if self._work.is_prebuilt and launch.least_s > hopeless_s + _LOADING_S:
             return Timing((launch.seconds,), compile_s)
         sample_s, self._calls[canonical.encode(config)] = self._calibrate(function)
         return Timing((sample_s,), compile_s)
