@@ -9,7 +9,8 @@ from tiled import CONFIGS, tiled
 from tunewise.errors import InvalidData
 from tunewise.formats.dataset import TIMED, Column, DataSet, Rows
 from tunewise.learn.options import Training
-from tunewise.learn.pairs import contenders, pairs, quick_quarter_s, top_costs
+from tunewise.learn.pairs import contenders, pairs, top_costs
+from tunewise.learn.regret import quick_s
 from tunewise.models import Number, Word
 
 
@@ -27,7 +28,7 @@ def small(samples: list[list[float]], configs: tuple[dict[str, object], ...]) ->
 
 
 def test_a_row_whose_samples_were_mostly_disturbed_keeps_its_quick_quarter() -> None:
-    found = quick_quarter_s(rows([[9.0, 1.0, 8.0, 1.1, 7.0, 9.0, 8.0], [], [3.0]], 3))
+    found = quick_s(rows([[9.0, 1.0, 8.0, 1.1, 7.0, 9.0, 8.0], [], [3.0]], 3))
     assert found[0] == 1.1
     assert np.isnan(found[1])
     assert found[2] == 3.0

@@ -8,7 +8,7 @@ from tunewise.errors import InvalidData
 from tunewise.formats.dataset import TIMED, DataSet, Flags, Floats, Numbers, Rows
 from tunewise.learn.columns import frame
 from tunewise.learn.options import Training
-from tunewise.learn.regret import with_times
+from tunewise.learn.regret import quick_s, with_times
 from tunewise.models import Input, Number, Word
 
 _REACH = 3  # margins: how tiles fit is known farther out than where a size alone would be trusted
@@ -86,7 +86,7 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
     config_inputs, settings = _settings(known)
     order = np.argsort(known.rows.problem, kind="stable")
     rows = known.rows.take(order)
-    cost = _costs(rows, quick_quarter_s(rows))
+    cost = _costs(rows, quick_s(rows))
     weight = np.exp(-_EMPHASIS * cost) * _weights(known, options)[rows.problem]
     weight[rows.status != TIMED] = weight.mean()
     return Pairs(
@@ -100,21 +100,6 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
         _costs(rows, rows.time_s),
         weight,
     )
-
-
-def quick_quarter_s(rows: Rows) -> Floats:
-    """Return the lower quartile of every row's samples; NaN where it has none.
-
-    Where other programs disturb a machine, more than half of a row's samples may be spoiled, and always to the slow
-    side. The mean of the lower half is then a number about the neighbours, and nothing can be learned from it.
-    """
-    counts = np.diff(rows.starts)
-    owner = np.repeat(np.arange(len(counts)), counts)
-    ordered = rows.samples_s[np.lexsort((rows.samples_s, owner))]
-    found = np.full(len(counts), np.nan)
-    has = counts > 0
-    found[has] = ordered[(rows.starts[:-1] + (counts - 1) // 4)[has]]
-    return found
 
 
 def contenders(table: Pairs, limit: int, always: list[int]) -> Numbers:
