@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from click.testing import Result
 
 from tunewise import models
 from tunewise.codegen import LANGUAGES, generate
-from tunewise.models import Card, Columns, Leaf, Model, Number, Tree
+from tunewise.models import Card, Columns, Forest, Guess, Leaf, Model, Number, Tree
 from tunewise.models.source import load_source
 
 MODEL = Model(
@@ -32,6 +34,22 @@ def test_code_goes_to_stdout(cli: Callable[..., Result], file: Path, language: s
     assert result.exit_code == 0
     assert result.stdout == generate(MODEL, language)
     assert cli("generate", file, "--lang", language, "--out", "-").stdout == result.stdout
+
+
+def test_a_tree_is_drawn_as_a_picture_that_stands_for_itself(
+    cli: Callable[..., Result], file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "conv.svg"
+    assert cli("generate", file, "--lang", "svg", "--out", out).exit_code == 0
+    assert ElementTree.parse(out).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_several_trees_cannot_be_drawn_as_a_picture(cli: Callable[..., Result], tmp_path: Path) -> None:
+    forest = msgspec.structs.replace(MODEL, body=Forest(((Guess(0.0),), (Guess(1.0),))))
+    models.save(forest, tmp_path / "forest.json")
+    result = cli("generate", tmp_path / "forest.json", "--lang", "svg")
+    assert result.exit_code == 1
+    assert "conv: a model of several trees cannot be drawn" in result.stderr
 
 
 def test_code_goes_to_a_file_that_loads(cli: Callable[..., Result], file: Path, tmp_path: Path) -> None:

@@ -8,8 +8,11 @@ from tunewise import models
 from tunewise.cli.screen import Screen, example, json_option, pass_screen
 from tunewise.codegen import LANGUAGES
 from tunewise.codegen import generate as source_of
+from tunewise.errors import InvalidModel
 from tunewise.models.whole import write_whole
+from tunewise.report.drawing import picture
 
+SVG = "svg"  # drawn by the report's own hand
 _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 _STDOUT = Path("-")
 
@@ -25,7 +28,11 @@ _STDOUT = Path("-")
 )
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
-    "--lang", type=click.Choice(LANGUAGES), default="python", show_default=True, help="The language, or the format."
+    "--lang",
+    type=click.Choice([*LANGUAGES, SVG]),
+    default="python",
+    show_default=True,
+    help="The language, or the format.",
 )
 @click.option("--out", type=_FILE, default=_STDOUT, help="The file to write, whole or not at all; by default stdout.")
 @json_option
@@ -34,17 +41,31 @@ def generate(screen: Screen, model: Path, lang: str, out: Path, as_json: bool) -
     """Write a learned model as code.
 
     MODEL is a file that `tunewise train` wrote. The code imports nothing of tunewise: a Python module with `choose` and
-    `rank`, a header for C and C++, a class for PyTorch's AutoHeuristic, or a drawing in DOT.
+    `rank`, a header for C and C++, a class for PyTorch's AutoHeuristic, or a drawing of the tree in DOT or SVG.
     """
     learned = models.load(model)
-    text = source_of(learned, lang)
+    text = _drawn(learned) if lang == SVG else source_of(learned, lang)
     is_shown = out == _STDOUT
     if not is_shown:
         write_whole(out, text.encode())
     if as_json:
-        document = {"model": str(model), "decision": learned.card.decision, "language": lang, "bytes": len(text)}
+        document = {
+            "model": str(model),
+            "decision": learned.card.decision,
+            "language": lang,
+            "bytes": len(text.encode()),
+        }
         screen.json({**document, "file": None if is_shown else str(out), "source": text if is_shown else None})
     elif is_shown:
         click.echo(text, nl=False)
     else:
         screen.say(f"{out}: {learned.card.decision} in {lang}, {len(text.splitlines())} lines")
+
+
+def _drawn(model: models.Model) -> str:
+    text = picture(model)
+    if text is None:
+        raise InvalidModel(
+            f"{model.card.decision}: a model of several trees cannot be drawn; use --lang dot, or a tree"
+        )
+    return text
