@@ -91,3 +91,15 @@ def test_a_default_that_is_not_in_the_data_is_one_sentence(cli: Callable[..., Re
     assert result.exit_code == 1
     assert "huge" in result.stderr
     assert not (files / "none.json").exists()
+
+
+def test_data_without_the_features_of_a_model_are_one_sentence(
+    cli: Callable[..., Result], files: Path, model: Path
+) -> None:
+    (files / "other.csv").write_text((files / "unseen.csv").read_text().replace("f_n,", "f_size,"))
+    code = files / "grow.py"
+    code.write_text(python_source(models.load(model)))
+    for judged in (model, code):
+        result = cli("validate", judged, files / "other.csv")
+        assert result.exit_code == 1
+        assert "asks for n, and the data have size, dtype: is it of another decision?" in result.stderr

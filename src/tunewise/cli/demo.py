@@ -58,7 +58,7 @@ _CANDIDATES = 7
     "--budget", type=click.IntRange(min=1), default=32, show_default=True, help="Most configs to try, for each shape."
 )
 @click.option(
-    "--problems", type=click.IntRange(min=4), help="Problems to learn from, for each decision.  [default: 40-80]"
+    "--problems", type=click.IntRange(min=4), help="Problems to learn from, for each decision.  [default: 100]"
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Where models, code and report go.  [default: demo, at home]"

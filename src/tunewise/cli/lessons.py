@@ -33,9 +33,9 @@ class Course:
     problems: int
 
 
-GEMM = Course("gemm", {name: LogUniform(8, 1024, 8) for name in "mnk"}, 40)
-ISIN = Course("isin", {"n": LogUniform(16, 100_000), "m": LogUniform(2, 10_000), "span": LogUniform(100, 10**8)}, 80)
-CONVOLVE = Course("convolve1d", {"n": LogUniform(16, 100_000), "k": LogUniform(2, 2000)}, 60)
+GEMM = Course("gemm", {name: LogUniform(8, 1024, 8) for name in "mnk"}, 100)
+ISIN = Course("isin", {"n": LogUniform(16, 100_000), "m": LogUniform(2, 10_000), "span": LogUniform(100, 10**8)}, 100)
+CONVOLVE = Course("convolve1d", {"n": LogUniform(16, 100_000), "k": LogUniform(2, 2000)}, 100)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ import click
 from tunewise import models
 from tunewise.cli.data_files import Request, data_options, gather
 from tunewise.cli.screen import Screen, example, json_option, pass_screen
-from tunewise.models.source import load_source
+from tunewise.errors import InvalidData
+from tunewise.models.source import Generated, load_source
 from tunewise.session.ladder import show
 
 if TYPE_CHECKING:
-    from tunewise.learn.validate import Ranks, Spread, Validation
+    from tunewise.formats.dataset import DataSet
+    from tunewise.learn.validate import Spread, Validation
 
 _WORST = 5  # problems shown; --json has more
 
@@ -36,6 +38,7 @@ def validate(screen: Screen, model: Path, request: Request, as_json: bool) -> No
     """
     judged = _load(model)
     data = gather(screen, request)
+    _check_features(model, judged, data)
     from tunewise.learn.validate import validate as judge
 
     found = judge(judged, data)
@@ -45,8 +48,17 @@ def validate(screen: Screen, model: Path, request: Request, as_json: bool) -> No
         _tell(screen, found)
 
 
-def _load(path: Path) -> "Ranks":
+def _load(path: Path) -> Generated | models.Model:
     return load_source(path) if path.suffix == ".py" else models.load(path)
+
+
+def _check_features(path: Path, judged: Generated | models.Model, data: "DataSet") -> None:
+    """Raise InvalidData for data that lack a feature: the model would abstain everywhere, and nobody would know why."""
+    asked = judged.features if isinstance(judged, Generated) else [column.name for column in judged.columns.problem]
+    missing = [name for name in asked if name not in data.names]
+    if missing:
+        has = ", ".join(data.names)
+        raise InvalidData(f"{path} asks for {', '.join(missing)}, and the data have {has}: is it of another decision?")
 
 
 def _tell(screen: Screen, found: "Validation") -> None:
