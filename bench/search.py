@@ -146,34 +146,31 @@ def present(wanted: Sequence[str]) -> Iterator[str]:
     yield from (name for name in wanted if name not in missing)
 
 
-def scores(strategies: Sequence[str], files: Sequence[Path], options: argparse.Namespace) -> list[Score]:
+def scores(strategies: Sequence[str], files: Sequence[Path], options: argparse.Namespace) -> Iterator[Score]:
+    """Yield each strategy's score as soon as its runs are done."""
     runs = [
         (name, file, options.budget, seed) for name in strategies for file in files for seed in range(options.seeds)
     ]
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        results = iter(list(pool.map(run, *zip(*runs, strict=True))))
-    return [
-        Score(
-            name,
-            options.budget,
-            options.seeds,
-            tuple(
+        results = pool.map(run, *zip(*runs, strict=True))
+        for name in strategies:
+            spaces = [
                 score_space(
                     file.name, recorded(file).optimum_s, [next(results) for _ in range(options.seeds)], options.budget
                 )
                 for file in files
-            ),
-        )
-        for name in strategies
-    ]
+            ]
+            yield Score(name, options.budget, options.seeds, tuple(spaces))
 
 
-def show(found: Sequence[Score], budget: int) -> None:
+def row(score: Score) -> str:
+    values = "".join(f"{score.geomean[n]:8.3f}" for n in marks(score.budget))
+    return f"{score.strategy:<22}{values}{score.overhead_ms:9.2f}"
+
+
+def compare(found: Sequence[Score], budget: int) -> None:
+    """Print how we stand against the peers and our targets."""
     at = marks(budget)
-    print(f"{'strategy':<22}" + "".join(f"{f'@{n}':>8}" for n in at) + f"{'ms/eval':>9}")
-    for score in found:
-        values = "".join(f"{score.geomean[n]:8.3f}" for n in at)
-        print(f"{score.strategy:<22}{values}{score.overhead_ms:9.2f}")
     named = {score.strategy: score for score in found}
     if NOISY in named and 100 in at:
         lost = named[NOISY].geomean[100] - named["auto"].geomean[100]
@@ -217,13 +214,18 @@ def main() -> None:
         print("no recorded spaces: set TUNEWISE_DATA to the folder whose spaces/ holds them", file=sys.stderr)
         return
     wanted = ("auto", *WITHOUT) if options.ablations else (*OURS, *KERNEL_TUNER, *OPTUNA)
-    found = scores(list(present(wanted)), files, options)
+    found = []
+    if not options.json:
+        print(f"{len(files)} spaces, {options.seeds} seeds; geometric mean of best time found / optimum")
+        print(f"{'strategy':<22}" + "".join(f"{f'@{n}':>8}" for n in marks(options.budget)) + f"{'ms/eval':>9}")
+    for score in scores(list(present(wanted)), files, options):
+        found.append(score)
+        print(row(score), file=sys.stderr if options.json else sys.stdout, flush=True)
     if options.json:
         rows = [{"strategy": s.strategy, "geomean": s.geomean, "overhead_ms": s.overhead_ms} for s in found]
         json.dump({"spaces": list(names), "seeds": options.seeds, "budget": options.budget, "rows": rows}, sys.stdout)
         return
-    print(f"{len(files)} spaces, {options.seeds} seeds; geometric mean of best time found / optimum")
-    show(found, options.budget)
+    compare(found, options.budget)
 
 
 if __name__ == "__main__":

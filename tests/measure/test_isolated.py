@@ -51,6 +51,19 @@ def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
     return True
 
 
+def six_children(scratch: Path) -> None:
+    """Fork six processes that do nothing for a while, and wait for them."""
+    pids = []
+    for _ in range(6):
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(0.5)
+            os._exit(0)
+        pids.append(pid)
+    for pid in pids:
+        os.waitpid(pid, 0)
+
+
 def test_nothing_is_started_before_the_first_job(open_with: Callable[..., Isolated]) -> None:
     open_with()
     assert procfs.descendants(os.getpid()) == []
@@ -198,17 +211,17 @@ def test_memory_of_child_processes_counts(open_with: Callable[..., Isolated]) ->
 def test_memory_shared_by_forked_children_counts_once(open_with: Callable[..., Isolated]) -> None:
     def share(scratch: Path) -> None:
         held = b"x" * (MEMORY_LIMIT // 4)  # counted for each of them it would be too much
-        pids = []
-        for _ in range(6):
-            pid = os.fork()
-            if pid == 0:
-                time.sleep(0.5 + len(held) * 0)
-                os._exit(0)
-            pids.append(pid)
-        for pid in pids:
-            os.waitpid(pid, 0)
+        six_children(scratch)
+        assert len(held) == MEMORY_LIMIT // 4
 
     assert isinstance(open_with(Policy(memory_limit_bytes=MEMORY_LIMIT), share=share).first({"fault": "share"}), Timing)
+
+
+def test_memory_of_the_tuner_is_not_the_configs(open_with: Callable[..., Isolated]) -> None:
+    held = b"x" * (2 * MEMORY_LIMIT)  # the worker and its children share it with us
+    isolated = open_with(Policy(memory_limit_bytes=MEMORY_LIMIT), fork=six_children)
+    assert isinstance(isolated.first({"fault": "fork"}), Timing)
+    assert len(held) == 2 * MEMORY_LIMIT
 
 
 def test_an_allocation_beyond_the_limit_is_refused_at_once(open_with: Callable[..., Isolated]) -> None:

@@ -233,8 +233,11 @@ class Held:
         own = self.grown_bytes()
         if own + sum(map(procfs.resident_bytes, others)) <= limit_bytes:
             return
-        # Forked processes share most of their pages: look closer before judging.
-        used = min(own, procfs.share_bytes(self.pid)) + sum(map(procfs.share_bytes, others))
+        # Forked processes share most of their pages, also those the worker was born with: look closer before judging.
+        # Neither sum exceeds what came since: the first misses what others share, the second what the tuner shares.
+        held = [procfs.held_bytes(pid) for pid in (self.pid, *others)]
+        alone = own + sum(private for private, _ in held[1:])
+        used = max(alone, sum(share for _, share in held) - self.base_bytes)
         if used > limit_bytes:
             raise Lost("memory", f"it held {used >> 20} MiB; {limit_bytes >> 20} MiB are allowed")
 
