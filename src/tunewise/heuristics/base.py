@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tunewise.decision import Config, Scalar
 
+Kind = Literal["expert", "table", "learned"]
 Ranking = Callable[[Mapping[str, object]], Sequence[Config]]
 
 
@@ -13,7 +15,8 @@ class Heuristic:
     """Ranks the configs of one decision for a problem. `name` is what reports call it; `about` says what it is made of.
 
     `fence` holds facts of the hardware, such as hardware.name, that must be equal for it to be asked; `features` names
-    those it cannot do without, where it tells.
+    those it cannot do without, where it tells. `kind` says which rung of the ladder it stands on, and `reason` why it
+    answers a problem as it does, where that differs from problem to problem.
     """
 
     name: str
@@ -22,6 +25,8 @@ class Heuristic:
     fence: Mapping[str, Scalar] = field(default_factory=dict)
     about: str = ""
     features: tuple[str, ...] = ()
+    kind: Kind = "learned"
+    reason: Callable[[Mapping[str, object]], str] | None = field(default=None, repr=False)
 
     def rank(self, features: Mapping[str, object]) -> list[Config]:
         """Return configs for a problem's features, best first; empty where the heuristic abstains."""
@@ -31,12 +36,18 @@ class Heuristic:
         """Return the best config for a problem's features, or None where the heuristic abstains."""
         return next(iter(self.rank(features)), None)
 
+    def why(self, features: Mapping[str, object]) -> str:
+        """Return why it answers a problem as it does, as the reason of an answer."""
+        return self.reason(features) if self.reason is not None else self.about or "a loaded heuristic"
+
     def why_silent(self, features: Mapping[str, object]) -> str:
         """Return why it ranks nothing for a problem, as the end of a sentence that begins with its name."""
         missing = [name for name in self.features if name not in features]
         if missing:
             known = ", ".join(sorted(features)) or "those given"
             return f"needs the feature {', '.join(missing)}, which is not among {known}"
+        if self.kind != "learned":
+            return "has nothing for this problem"
         return "abstains: the problem is beyond what it was learned from, or the default is as good there"
 
     def why_elsewhere(self, facts: Mapping[str, object]) -> str | None:

@@ -39,7 +39,7 @@ def consult(heuristic: Heuristic, declaration: Declaration, subject: Subject) ->
         if config is None:
             return heuristic.why_silent(features)
         whole = {**declaration.default, **config}
-        reason = declaration.space.why_not(whole)
+        reason, why = declaration.space.why_not(whole), heuristic.why(features)
     except InvalidProblem as error:
         return f"cannot be asked: {error}"
     except Exception as error:  # whatever it is, the program has a default
@@ -47,7 +47,7 @@ def consult(heuristic: Heuristic, declaration: Declaration, subject: Subject) ->
         return f"broke with {type(error).__name__}: {error}"
     if reason is not None:
         return f"answers what is not in the space: {reason}"
-    return Answer(declaration.space.config(whole), "learned", heuristic.name, heuristic.about or "a loaded heuristic")
+    return Answer(declaration.space.config(whole), "learned", heuristic.name, why)
 
 
 def facts_of(environment: Environment) -> dict[str, object]:
