@@ -3,6 +3,7 @@
 from tunewise.decision.answer import Answer, Rung
 from tunewise.decision.check import NO_CHECK, Args, Check
 from tunewise.decision.declaration import CHOICE, Declaration
+from tunewise.decision.facts import AttentionFact, Fact, MatmulFact, ReductionFact
 from tunewise.decision.hardware import Environment, Hardware, Part, detect, environment
 from tunewise.decision.params import Param, Scalar, Value, boolean, integer, permutation, pow2
 from tunewise.decision.policy import Policy
@@ -26,16 +27,19 @@ from tunewise.decision.trial import (
 __all__ = [
     "Answer",
     "Args",
+    "AttentionFact",
     "CHOICE",
     "Check",
     "Config",
     "Declaration",
     "Environment",
     "FAILURE_KINDS",
+    "Fact",
     "Failure",
     "FailureKind",
     "Feature",
     "Hardware",
+    "MatmulFact",
     "Miss",
     "NO_CHECK",
     "Outcome",
@@ -44,6 +48,7 @@ __all__ = [
     "Places",
     "Policy",
     "Problem",
+    "ReductionFact",
     "Rule",
     "Rung",
     "Scalar",

@@ -1,12 +1,13 @@
 """Declarations: the facts of a decision, validated once."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from tunewise.decision.check import Args, Check
+from tunewise.decision.facts import Fact
 from tunewise.decision.policy import Policy
 from tunewise.decision.problem import Feature, Problem
 from tunewise.decision.space import Config, Space
@@ -27,6 +28,7 @@ class Declaration:
     default: Config
     features: Callable[..., Mapping[str, Any]] | None = None
     derived: Mapping[str, Derived] = field(default_factory=dict)
+    facts: Callable[[Problem], Fact | Sequence[Fact]] | None = None  # such as a MatmulFact, for rules of thumb
     inputs: Callable[..., Args] | None = None  # (problem, seed) -> the arguments of one call
     check: Check = field(default_factory=Check)
     policy: Policy = field(default_factory=Policy)
@@ -73,6 +75,21 @@ class Declaration:
                 raise InvalidProblem(f"{self.name}: derived feature {name!r} broke on {problem}: {reason}") from error
         return row
 
+    def facts_of(self, problem: Problem) -> tuple[Fact, ...]:
+        """Return what the decision publishes of a problem; raises InvalidProblem where its function breaks."""
+        if self.facts is None:
+            return ()
+        try:
+            found = self.facts(problem)
+        except Exception as error:  # the user's function
+            reason = f"{type(error).__name__}: {error}"
+            raise InvalidProblem(f"{self.name}: facts broke on {problem}: {reason}") from error
+        named = (found,) if isinstance(found, Fact) else tuple(found)
+        for fact in named:
+            if not isinstance(fact, Fact):
+                raise InvalidProblem(f"{self.name}: facts gave a {type(fact).__name__}, not a MatmulFact or the like")
+        return named
+
     def problem(self, features: Mapping[str, Any]) -> Problem:
         """Return features as a problem, with the decision named in the error if they are not one."""
         try:
@@ -92,7 +109,7 @@ class Declaration:
         for name in ("backend", "device", "version"):
             if not isinstance(getattr(self, name), str):
                 raise InvalidDecision(f"{self.name}: {name}={getattr(self, name)!r} is not a word")
-        for name in ("features", "inputs"):
+        for name in ("features", "inputs", "facts"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
                 raise InvalidDecision(f"{self.name}: {name}={getattr(self, name)!r} is not a function")
         if not isinstance(self.default, Mapping):

@@ -38,6 +38,7 @@ class Hardware:
     memory_bytes: int
     isa: tuple[str, ...] = ()
     caches: tuple[tuple[str, int], ...] = ()  # ("l1d", bytes), ("l2", bytes), ("l3", bytes)
+    compatible: tuple[str, ...] = ()  # older capabilities whose rules hold here too, the newest first
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
 """Heuristics: what ranks the configs of a decision without measuring them, and how it is found and loaded."""
 
 from tunewise.heuristics.base import Heuristic
+from tunewise.heuristics.case import Case
+from tunewise.heuristics.expert import Expert
 from tunewise.heuristics.loading import load_path, load_places, load_plugin
+from tunewise.heuristics.matching import On
 
-__all__ = ["Heuristic", "load_path", "load_places", "load_plugin"]
+__all__ = ["Case", "Expert", "Heuristic", "On", "load_path", "load_places", "load_plugin"]
