@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
+HELION ?= .venv-helion
+TRITON ?= .venv-triton
 DATA   := $(wildcard ../shared/data)
 
 export OMP_NUM_THREADS = 1
@@ -11,7 +13,7 @@ ifneq ($(DATA),)
 export TUNEWISE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo test test-full lint bench clean
+.PHONY: demo test test-full test-helion test-triton lint bench clean
 
 $(BIN)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +34,24 @@ test: lint
 test-full: lint
 	$(BIN)/python -m pytest -m 'full or not full'
 
+# Helion and its compiler for CPUs take 1.6 GB, so they have a place of their own.
+$(HELION)/.ready: pyproject.toml constraints-helion.txt
+	$(PYTHON) -m venv $(HELION)
+	$(HELION)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-helion.txt -e '.[helion]' jax pytest
+	touch $@
+
+test-helion: $(HELION)/.ready
+	$(HELION)/bin/python -m pytest tests/with_helion
+
+# Triton takes 1 GB, and torch as much again, so they have a place of their own too; no GPU is needed.
+$(TRITON)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(TRITON)
+	$(TRITON)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[triton,torch]' numpy pytest
+	touch $@
+
+test-triton: $(TRITON)/.ready
+	$(TRITON)/bin/python -m pytest $(wildcard tests/deploy/test_triton_*.py)
+
 lint: $(BIN)/.ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -42,4 +62,4 @@ bench: $(BIN)/.ready
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(HELION) $(TRITON) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import tunewise
+from tunewise.decision.opencl import devices
 from tunewise.settings import VARIABLES
 
 
@@ -20,3 +21,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     tunewise.configure()
     yield place
     tunewise.configure()
+
+
+@pytest.fixture(scope="module")
+def pocl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let OpenCL run on one thread, with a cache that goes when the tests go. Nothing is started in this process."""
+    pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install 'tunewise[opencl]'")
+    cache = tmp_path_factory.getbasetemp() / "pocl"
+    cache.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POCL_MAX_PTHREAD_COUNT", "1")
+        patch.setenv("POCL_CACHE_DIR", str(cache))
+        devices.cache_clear()  # a test before may have asked for them with all threads
+        yield
+    devices.cache_clear()

@@ -10,12 +10,16 @@ if TYPE_CHECKING:
     from tunewise.decision import (
         NO_CHECK,
         Answer,
+        AttentionFact,
         Check,
         Environment,
         Failure,
         Hardware,
+        MatmulFact,
         Policy,
         Problem,
+        Proposal,
+        ReductionFact,
         Space,
         Timing,
         Trial,
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
         pow2,
     )
     from tunewise.errors import TunewiseError, TunewiseWarning
-    from tunewise.heuristics import Heuristic
+    from tunewise.heuristics import Case, Expert, Heuristic, On
     from tunewise.measure.ckernel import CKernel
     from tunewise.session import (
         Decision,
@@ -44,11 +48,12 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "tunewise.decision": (
-        *("Answer", "Check", "Environment", "Failure", "Hardware", "NO_CHECK", "Policy", "Problem", "Space"),
-        *("Timing", "Trial", "Verdict", "boolean", "integer", "permutation", "pow2"),
+        *("Answer", "AttentionFact", "Check", "Environment", "Failure", "Hardware", "MatmulFact", "NO_CHECK", "Policy"),
+        *("Problem", "Proposal", "ReductionFact", "Space", "Timing", "Trial", "Verdict"),
+        *("boolean", "integer", "permutation", "pow2"),
     ),
     "tunewise.errors": ("TunewiseError", "TunewiseWarning"),
-    "tunewise.heuristics": ("Heuristic",),
+    "tunewise.heuristics": ("Case", "Expert", "Heuristic", "On"),
     "tunewise.measure.ckernel": ("CKernel",),
     "tunewise.session": (
         *("Decision", "Explanation", "Implementation", "Plan", "Tuning"),
@@ -59,19 +64,26 @@ _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Answer",
+    "AttentionFact",
     "CKernel",
+    "Case",
     "Check",
     "Decision",
     "Environment",
+    "Expert",
     "Explanation",
     "Failure",
     "Hardware",
     "Heuristic",
     "Implementation",
+    "MatmulFact",
     "NO_CHECK",
+    "On",
     "Plan",
     "Policy",
     "Problem",
+    "Proposal",
+    "ReductionFact",
     "Space",
     "Timing",
     "Trial",

@@ -45,6 +45,10 @@ class BuildError(TunewiseError):
     """A kernel did not compile; the text ends with the compiler's last lines."""
 
 
+class LimitExceeded(TunewiseError):
+    """A config asks for more than the device has, such as work-items in a group or local memory."""
+
+
 class KernelError(TunewiseError):
     """A compiled kernel ran and reported that it could not do its work."""
 

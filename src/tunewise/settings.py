@@ -22,6 +22,7 @@ VARIABLES: dict[str, str] = {
     "TUNEWISE_HEURISTICS": f"files and directories of heuristics that may answer, separated by {os.pathsep!r}",
     "TUNEWISE_LOG_PATH": "file, or directory with a file for each decision, that AutoHeuristic logs go to",
     "TUNEWISE_WAIT_S": "seconds to wait while another process tunes the same problem (default: until it is done)",
+    "TUNEWISE_OPENCL_DEVICE": "the OpenCL device: a number, or a part of its name (default: a GPU if there is one)",
     "CC": "the C compiler for C kernels",
     "XDG_CACHE_HOME": "where TUNEWISE_HOME lies when it is not set",
     "HOME": "where XDG_CACHE_HOME lies when it is not set",
@@ -41,6 +42,7 @@ class Settings:
     cc: str | None = None
     heuristics: tuple[Path, ...] | None = None  # None: those in the home
     log_path: Path | None = None  # None: in the home
+    opencl_device: str | None = None  # None: a GPU if there is one
 
     def mode_of(self, decision: str) -> Mode | None:
         """Return the mode the environment sets for a decision, or None where it says nothing."""
@@ -85,6 +87,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         cc=env.get("CC") or None,
         heuristics=_paths("TUNEWISE_HEURISTICS", env) or None,
         log_path=_path("TUNEWISE_LOG_PATH", env["TUNEWISE_LOG_PATH"]) if env.get("TUNEWISE_LOG_PATH") else None,
+        opencl_device=env.get("TUNEWISE_OPENCL_DEVICE") or None,
     )
 
 

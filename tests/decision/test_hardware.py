@@ -205,4 +205,6 @@ def test_a_torch_device_is_described(monkeypatch):
         is_available=lambda: True, device_count=lambda: 1, get_device_properties=lambda d: found
     )
     monkeypatch.setitem(sys.modules, "torch", torch_with(cuda))
-    assert detect("cuda:0") == Hardware("cuda", "GPU", "9.0", 132, 1 << 36)
+    described = detect("cuda:0")
+    assert (described.kind, described.name, described.capability) == ("cuda", "GPU", "9.0")
+    assert (described.cores, described.memory_bytes) == (132, 1 << 36)

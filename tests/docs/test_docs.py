@@ -36,6 +36,8 @@ def shown(path: Path) -> str:
 def test_the_blocks_of_a_document_run_in_order(path: Path, tmp_path: Path, home: Path) -> None:
     if "CKernel(" in path.read_text() and not has_compiler():
         pytest.skip("no C compiler is installed")
+    if "OpenCLKernel(" in path.read_text():
+        pytest.importorskip("pyopencl", reason="pyopencl is not installed")
     place = tmp_path / "work"
     place.mkdir()
     shutil.copytree(ROOT / "examples", place / "examples", ignore=shutil.ignore_patterns("__pycache__"))

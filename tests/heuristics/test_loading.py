@@ -123,7 +123,7 @@ def test_no_entry_point_is_looked_for_until_it_is_named(monkeypatch: pytest.Monk
     assert decision.decide({"n": 1}).rung == "default"
 
 
-@pytest.mark.parametrize("given", [{}, {"path": "m.json", "plugin": "experts"}])
+@pytest.mark.parametrize("given", [{}, {"what": "m.json", "plugin": "experts"}])
 def test_a_path_or_a_plugin_is_given_and_not_both(given: dict[str, str]) -> None:
     with pytest.raises(InvalidSetting):
         tw.load_heuristic(**given)  # type: ignore[arg-type]

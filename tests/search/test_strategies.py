@@ -1,7 +1,7 @@
 """Every strategy keeps the same promises."""
 
 from tunewise.decision import Space
-from tunewise.search import Exhaustive, LocalSearch, RandomSearch, Seeded, Strategy
+from tunewise.search import Exhaustive, LocalSearch, RandomSearch, Seed, Seeded, Strategy
 from tunewise.testing.strategy_contract import StrategyContract
 
 
@@ -22,15 +22,11 @@ class TestLocalSearch(StrategyContract):
 
 class TestSeeded(StrategyContract):
     def make(self, space: Space, seed: int) -> Strategy:
-        return Seeded(space, space.sample(3, seed), RandomSearch(space, seed=seed))
+        return Seeded(space, [Seed(config) for config in space.sample(3, seed)], RandomSearch(space, seed=seed))
 
 
-SPACE = Space({"a": list(range(20)), "b": list(range(20))})
-
-
-def test_seeds_are_asked_first_in_rank_order_and_only_once() -> None:
-    seeds = [{"a": 5, "b": 5}, {"a": 1, "b": 2}, {"a": 5, "b": 5}]
-    seeded = Seeded(SPACE, seeds, Exhaustive(SPACE))
-    asked = [config for _ in range(100) for config in seeded.ask(7)]
-    assert asked[:2] == seeds[:2]
-    assert len(asked) == 400
+class TestSeededByHeuristics(StrategyContract):
+    def make(self, space: Space, seed: int) -> Strategy:
+        seeds = [Seed(config, by, False) for by in ("one", "two") for config in space.sample(3, seed)]
+        moves = [Seed(config, "one") for config in space.sample(9, seed + 1)]
+        return Seeded(space, seeds, RandomSearch(space, seed=seed), seed=seed, moves=lambda config: moves)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import tunewise as tw
+from tunewise.decision import declaration as declaration_module
 from tunewise.decision import detect
 from tunewise.decision import hardware as hardware_module
-from tunewise.session import decision as decision_module
 
 BASE: dict[str, Any] = {"libraries": ("click", "rich"), "variables": ("OMP_NUM_THREADS", "MY_FLAG"), "version": "1"}
 
@@ -42,7 +42,7 @@ def declare(name: str = "keyed", *, policy: dict[str, Any] | None = None, facts:
 
 def patched_hardware(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     real = detect()
-    monkeypatch.setattr(decision_module, "detect", lambda device: replace(real, **changes))
+    monkeypatch.setattr(declaration_module, "detect", lambda device: replace(real, **changes))
 
 
 def caches(name: str) -> tuple[tuple[str, int], ...]:

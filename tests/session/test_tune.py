@@ -24,7 +24,7 @@ from tunewise.decision import (
 )
 from tunewise.errors import InvalidSetting, MeasureWarning, NotFound
 from tunewise.measure import Replay, Work
-from tunewise.session.events import Building, Concluded, Evaluated, Event, SeedDropped, Started
+from tunewise.session.events import Building, Concluded, Evaluated, Event, Proposed, Started
 from tunewise.session.plan import Plan, Task
 from tunewise.session.tune import Tuning, tune
 from tunewise.store import MemoryStore, Store
@@ -240,7 +240,9 @@ def test_a_seed_out_of_range_is_clamped_and_an_unknown_parameter_is_dropped_with
     seen: list[Event] = []
     run(seeds=[{"a": 99}, {"c": 1}, "nonsense"], budget=5, listener=seen.append)
     assert [_ab(e.config) for e in seen if isinstance(e, Evaluated) and e.source == "seed"] == [(9, 0)]
-    reasons = [e.reason for e in seen if isinstance(e, SeedDropped)]
+    proposed = [p for e in seen if isinstance(e, Proposed) for p in e.proposals]
+    assert [p.fate for p in proposed] == ["tried", "dropped", "dropped"]
+    reasons = [p.detail for p in proposed[1:]]
     assert "unknown parameter 'c'" in reasons[0]
     assert "not str" in reasons[1]
 

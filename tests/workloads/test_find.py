@@ -11,9 +11,11 @@ def test_every_name_is_found_and_is_its_decisions_name():
     assert [find(name).name for name in names()] == list(names())
 
 
-def test_c_kernels_and_library_choices_are_told_apart():
-    assert names(needs_compiler=True) == ("gemm", "conv2d", "softmax")
-    assert set(names()) == {*names(needs_compiler=True), *names(needs_compiler=False)}
+def test_c_kernels_opencl_kernels_and_library_choices_are_told_apart():
+    assert names(backend="c") == ("gemm", "conv2d", "softmax")
+    assert names(backend="opencl") == ("opencl-gemm", "opencl-conv2d", "opencl-softmax")
+    assert set(names()) == {*names(backend="c"), *names(backend="opencl"), *names(backend="python")}
+    assert [find(name).backend for name in names()] == ["c"] * 3 + ["python"] * 3 + ["opencl"] * 3
 
 
 def test_unknown_name_suggests_a_near_one():
@@ -42,4 +44,4 @@ def test_declaring_the_kernels_compiles_nothing(tmp_path):
         f"import os; os.environ.update(PATH={str(tmp_path)!r}, CC='none'); from tunewise.workloads import find, names\n"
     )
     done = run(code + "print([find(name).space.count() > 1 for name in names()])")
-    assert (done.stdout, done.stderr) == ("[True, True, True, True, True, True]\n", "")
+    assert (done.stdout, done.stderr) == (f"{[True] * len(names())}\n", "")

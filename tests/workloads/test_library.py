@@ -68,7 +68,7 @@ def test_order_is_told_from_a_few_neighbours(x, order):
 def test_library_choices_need_no_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    assert set(names(needs_compiler=False)) == set(DECISIONS)
-    for name in names(needs_compiler=False):
+    assert set(names(backend="python")) == set(DECISIONS)
+    for name in names(backend="python"):
         decision = find(name)
         assert decision.subject(decision.problem(PROBLEMS[name][0])).digest

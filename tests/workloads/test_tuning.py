@@ -14,6 +14,9 @@ PROBLEMS = {
     "convolve1d": {"n": 300, "k": 40},
     "isin": {"n": 50, "m": 20, "span": 1000},
     "sort": {"n": 1000, "dtype": "int16", "order": "random"},
+    "opencl-gemm": {"m": 9, "n": 20, "k": 30},
+    "opencl-conv2d": {"h": 12, "w": 40, "fh": 3, "fw": 3},
+    "opencl-softmax": {"rows": 4, "columns": 50},
 }
 TUNE = """
 import json, sys
@@ -31,7 +34,10 @@ print(json.dumps([answer.rung, dict(answer.config)]))
 
 
 @pytest.mark.parametrize("name", names())
-def test_another_process_remembers_what_one_tuned(name, tmp_path):
+def test_another_process_remembers_what_one_tuned(name, tmp_path, request):
+    if name.startswith("opencl"):
+        request.getfixturevalue("pocl")
+
     def run(code):
         command = [sys.executable, "-c", code, name, json.dumps(PROBLEMS[name])]
         environment = {**os.environ, "TUNEWISE_HOME": str(tmp_path)}

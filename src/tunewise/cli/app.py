@@ -11,14 +11,19 @@ from tunewise.cli.dataset import dataset
 from tunewise.cli.demo import demo
 from tunewise.cli.doctor import doctor
 from tunewise.cli.explain import explain
+from tunewise.cli.exporting import export
 from tunewise.cli.generate import generate
+from tunewise.cli.heuristics import heuristics
 from tunewise.cli.home import FORGETS, at_home
+from tunewise.cli.importing import import_
+from tunewise.cli.learn import learn
 from tunewise.cli.misses import misses
 from tunewise.cli.models import models
 from tunewise.cli.replay import replay
 from tunewise.cli.report import report
 from tunewise.cli.screen import Screen, harmless, warnings_as_lines
 from tunewise.cli.store import store
+from tunewise.cli.table import table
 from tunewise.cli.train import train
 from tunewise.cli.trials import trials
 from tunewise.cli.tune import tune
@@ -33,13 +38,18 @@ VERBS = (
     trials,
     explain,
     misses,
+    heuristics,
     replay,
     dataset,
     train,
+    learn,
     validate,
     generate,
     report,
     models,
+    table,
+    import_,
+    export,
     store,
     doctor,
 )

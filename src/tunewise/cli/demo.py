@@ -5,7 +5,6 @@ import shlex
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,13 +13,13 @@ from typing import Any
 import click
 
 from tunewise import settings, workloads
-from tunewise.cli import facts
+from tunewise.cli import demo_opencl, facts
 from tunewise.cli.explain import draw
 from tunewise.cli.home import FORGETS, at_home, sound_store
 from tunewise.cli.lessons import CONVOLVE, GEMM, ISIN, Course, Lesson, learn, side_by_side, unseen
 from tunewise.cli.problems import Features
 from tunewise.cli.progress import watching
-from tunewise.cli.runs import Question, gain_of, row_of
+from tunewise.cli.runs import Question, changed, gain_of, row_of, time_answers
 from tunewise.cli.screen import Screen, count, example, json_option, seconds
 from tunewise.decision import Config
 from tunewise.errors import MissingPart
@@ -44,7 +43,6 @@ CHOICES: dict[str, tuple[str, Features]] = {
     "random numbers": ("sort", {"n": 100_000, "dtype": "int64", "order": "random"}),
     "sorted numbers": ("sort", {"n": 100_000, "dtype": "int64", "order": "sorted"}),
 }
-_ANSWERS = 1000
 _SECONDS = 12.0  # a shape: however slow the machine, nobody waits longer than four minutes for all of it
 _UNSEEN = 3
 _TUNED = 24  # configs tried on a problem never seen, to say what the learned answer leaves on the table
@@ -54,6 +52,14 @@ _CANDIDATES = 7
 @click.command(
     epilog=example("tunewise demo --budget 2 --problems 8", "tunewise demo --budget 2 --problems 8 --fresh --json")
 )
+@click.option(
+    "--backend",
+    type=click.Choice(("c", "opencl")),
+    default="c",
+    show_default=True,
+    help="What to tune: C kernels, or OpenCL kernels on a GPU or, through PoCL, on the processor.",
+)
+@click.option("--device", help="The OpenCL device: a number or a part of its name.  [default: a GPU if there is one]")
 @click.option(
     "--budget", type=click.IntRange(min=1), default=32, show_default=True, help="Most configs to try, for each shape."
 )
@@ -66,23 +72,38 @@ _CANDIDATES = 7
 @click.option("--fresh", is_flag=True, help="Begin without memory, in a home that is removed afterwards.")
 @json_option
 @click.pass_context
-def demo(ctx: click.Context, budget: int, problems: int | None, out: Path | None, fresh: bool, as_json: bool) -> None:
+def demo(
+    ctx: click.Context,
+    backend: str,
+    device: str | None,
+    budget: int,
+    problems: int | None,
+    out: Path | None,
+    fresh: bool,
+    as_json: bool,
+) -> None:
     """Tune a real kernel, learn from it, and ship that as code.
 
     The built-in gemm is tuned on six shapes. The winners and a choice between library functions are measured on drawn
     problems; a model is learned from most of them, judged on the others, written as Python code and used. Without a C
-    compiler, choices between library functions are tuned and learned instead.
+    compiler, choices between library functions are tuned and learned instead. With --backend opencl, the built-in
+    OpenCL kernels are tuned, and that is all.
     """
     screen: Screen = ctx.obj
     with ExitStack() as stack:
         if fresh:
             ctx.meta[FORGETS] = True
             stack.enter_context(at_home(stack.enter_context(tempfile.TemporaryDirectory(prefix="tunewise-"))))
+        if backend == "opencl":
+            _refuse("is for the C kernels: the OpenCL demo learns nothing", problems=problems, out=out)
+            demo_opencl.show(screen, budget, device, is_fresh=fresh, as_json=as_json)
+            return
+        _refuse("needs --backend opencl", device=device)
         stack.callback(drop_heuristics)  # what the demo loads is the demo's
         sound_store()
         questions = _questions(screen)
         rows = _tune(screen, questions, budget)
-        answer_s = _time_answers([question for _, question in questions])
+        answer_s = time_answers([question for _, question in questions])
         place = out or settings.current().home / "demo"
         lessons = _learn(screen, questions, rows, problems, place)
         table = _compare(screen, lessons[0], budget)
@@ -108,6 +129,12 @@ def demo(ctx: click.Context, budget: int, problems: int | None, out: Path | None
         screen.show("")
         screen.columns("Written:" if not fresh or out else "Written, and removed now:", _written(lessons, report))
         screen.columns("Next:", _next(_command(ctx), rows[0], fresh, lessons[0]))
+
+
+def _refuse(reason: str, **options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise click.UsageError(f"--{name} {reason}.")
 
 
 def _questions(screen: Screen) -> list[tuple[str, Question]]:
@@ -187,17 +214,6 @@ def _report(lesson: Lesson, out: Path) -> Path:
     return path
 
 
-def _time_answers(questions: Sequence[Question]) -> float:
-    """Return the seconds an answer from memory takes, once it has been looked up."""
-    for decision, problem in questions:
-        decision.decide(problem)
-    start = time.perf_counter()
-    for _ in range(_ANSWERS):
-        for decision, problem in questions:
-            decision.decide(problem)
-    return (time.perf_counter() - start) / (_ANSWERS * len(questions))
-
-
 def _show(screen: Screen, rows: Sequence[facts.Row]) -> None:
     screen.show(f"{', '.join(dict.fromkeys(row['decision'] for row in rows))}: default against tuned", style="bold")
     columns = ("shape", "problem", "default", "tuned", "gain", "p", "pairs", "tried", "winning config")
@@ -217,14 +233,8 @@ def _cells(row: facts.Row) -> tuple[str, ...]:
         f"{row['p_value']:.1g}" if row["ending"] == "win" else "-",
         str(row.get("pairs") or "-"),
         str(row.get("evaluations", "-")),
-        _changed(row),
+        changed(row),
     )
-
-
-def _changed(row: facts.Row) -> str:
-    """Return only what differs from the default: that is what tuning found."""
-    default = row.get("default", {})
-    return show({name: value for name, value in row["config"].items() if default.get(name) != value}) or "the default"
 
 
 def _tell(screen: Screen, rows: Sequence[Mapping[str, Any]], collected: int, answer_s: float, is_fresh: bool) -> None:

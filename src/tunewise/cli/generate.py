@@ -8,11 +8,13 @@ from tunewise import models
 from tunewise.cli.screen import Screen, example, json_option, pass_screen
 from tunewise.codegen import LANGUAGES
 from tunewise.codegen import generate as source_of
+from tunewise.codegen.helion import helion_source
 from tunewise.errors import InvalidModel
 from tunewise.models.whole import write_whole
 from tunewise.report.drawing import picture
 
 SVG = "svg"  # drawn by the report's own hand
+HELION = "helion"  # the one that has to know the kernel's arguments
 _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 _STDOUT = Path("-")
 
@@ -29,22 +31,40 @@ _STDOUT = Path("-")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
     "--lang",
-    type=click.Choice([*LANGUAGES, SVG]),
+    type=click.Choice([*LANGUAGES, HELION, SVG]),
     default="python",
     show_default=True,
     help="The language, or the format.",
 )
 @click.option("--out", type=_FILE, default=_STDOUT, help="The file to write, whole or not at all; by default stdout.")
+@click.option(
+    "--kernel", metavar="NAME", help="For helion: the kernel; by default the one the decision is named after."
+)
+@click.option(
+    "--feature",
+    "features",
+    metavar="NAME=PLACE",
+    multiple=True,
+    help="For helion: where a feature is in the arguments, such as m=args[0].shape[0].",
+)
 @json_option
 @pass_screen
-def generate(screen: Screen, model: Path, lang: str, out: Path, as_json: bool) -> None:
+def generate(
+    screen: Screen, model: Path, lang: str, out: Path, kernel: str | None, features: tuple[str, ...], as_json: bool
+) -> None:
     """Write a learned model as code.
 
     MODEL is a file that `tunewise train` wrote. The code imports nothing of tunewise: a Python module with `choose` and
-    `rank`, a header for C and C++, a class for PyTorch's AutoHeuristic, or a drawing of the tree in DOT or SVG.
+    `rank`, a header for C and C++, a class for PyTorch's AutoHeuristic, a file for Helion's aot_kernel, or a drawing of
+    the tree in DOT or SVG.
     """
     learned = models.load(model)
-    text = _drawn(learned) if lang == SVG else source_of(learned, lang)
+    if lang != HELION and (kernel is not None or features):
+        raise click.UsageError(f"--kernel and --feature are for --lang helion, not {lang}")
+    if lang == HELION:
+        text = helion_source(learned, _places(features), kernel=kernel)
+    else:
+        text = _drawn(learned) if lang == SVG else source_of(learned, lang)
     is_shown = out == _STDOUT
     if not is_shown:
         write_whole(out, text.encode())
@@ -60,6 +80,17 @@ def generate(screen: Screen, model: Path, lang: str, out: Path, as_json: bool) -
         click.echo(text, nl=False)
     else:
         screen.say(f"{out}: {learned.card.decision} in {lang}, {len(text.splitlines())} lines")
+
+
+def _places(features: tuple[str, ...]) -> dict[str, str]:
+    """Return where features are, from NAME=PLACE; a name may hold an equals sign, a place does not."""
+    pairs = [feature.rpartition("=") for feature in features]
+    for (name, _, place), feature in zip(pairs, features, strict=True):
+        if not name or not place:
+            raise click.BadParameter(
+                f"{feature!r} is not NAME=PLACE, such as m=args[0].shape[0]", param_hint="--feature"
+            )
+    return {name: place for name, _, place in pairs}
 
 
 def _drawn(model: models.Model) -> str:

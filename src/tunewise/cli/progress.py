@@ -1,6 +1,7 @@
 """Progress of tuning runs: a moving line on a terminal, a few plain lines elsewhere; always on stderr."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from typing import Protocol
@@ -8,7 +9,7 @@ from typing import Protocol
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from tunewise.cli.screen import Screen, count, one_line, seconds
-from tunewise.decision import Subject, Verdict
+from tunewise.decision import Proposal, Subject, Verdict
 from tunewise.session import events
 from tunewise.session.ladder import show
 
@@ -70,8 +71,9 @@ class Bars:
         """Move the line of the run, or begin a new one."""
         if isinstance(event, events.Started):
             self._task = self._progress.add_task(title(event.subject), total=event.budget, note="starting")
-        elif isinstance(event, events.SeedDropped | events.Waiting):
-            self._screen.say(_line(event))
+        elif isinstance(event, events.Proposed | events.Waiting):
+            if _line(event):
+                self._screen.say(_line(event))
         elif self._task is not None:
             self._move(self._task, event)
         self._progress.refresh()
@@ -104,11 +106,19 @@ def _line(event: events.Event) -> str:
     if isinstance(event, events.Evaluated):
         is_due = event.done % max(1, event.budget // _LINES) == 0
         return f"{event.done}/{event.budget} configs, {_note(event)}" if is_due else ""
-    if isinstance(event, events.SeedDropped):
-        return f"seed {show(event.seed)} dropped: {event.reason}"
+    if isinstance(event, events.Proposed):
+        return _proposed(event.proposals)
     if isinstance(event, events.Waiting):
         return f"{title(event.subject)}: another process is tuning this; waiting for it"
     return outcome(event.verdict) if isinstance(event, events.Concluded) else ""
+
+
+def _proposed(proposals: Sequence[Proposal]) -> str:
+    """Return who proposes how many seeds, and every one of them that cannot be tried."""
+    tried = Counter(p.by for p in proposals if p.kind != "user" and p.fate != "dropped")
+    seeds = "seeds of " + ", ".join(f"{by} ({number})" for by, number in tried.items()) if tried else ""
+    dropped = [f"seed of {p.by} dropped: {p.detail}" for p in proposals if p.fate == "dropped"]
+    return "; ".join(filter(None, [seeds, *dropped]))
 
 
 def _note(event: events.Event) -> str:

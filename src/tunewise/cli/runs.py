@@ -1,6 +1,7 @@
 """Runs: questions asked one after another with progress, and what came of them as rows."""
 
 import itertools
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,9 +14,10 @@ from tunewise.errors import InvalidConfig, InvalidProblem, NotFound
 from tunewise.session import Decision, Tuning
 from tunewise.session.context import current_store
 from tunewise.session.ladder import in_force, show
-from tunewise.session.seeds import usable
+from tunewise.session.seeding import usable
 
 Question = tuple[Decision, Features]
+_ANSWERS = 1000
 
 EXAMPLES = {
     "gemm": "m=256,n=256,k=64",
@@ -24,6 +26,9 @@ EXAMPLES = {
     "convolve1d": "n=20000,k=200",
     "isin": "n=10000,m=100,span=1000",
     "sort": "n=10000,dtype=int64,order=random",
+    "opencl-gemm": "m=256,n=256,k=64",
+    "opencl-conv2d": "h=128,w=128,fh=3,fw=3",
+    "opencl-softmax": "rows=64,columns=1024",
 }
 
 
@@ -103,6 +108,23 @@ def report(screen: Screen, rows: Sequence[facts.Row], as_json: bool) -> None:
 def gain_of(row: facts.Row) -> str:
     """Return the gain of a row in a word."""
     return f"{row['gain']:.2f}x" if row["ending"] == "win" else row["ending"] or "busy"
+
+
+def changed(row: facts.Row) -> str:
+    """Return only what differs from the default: that is what tuning found."""
+    default = row.get("default", {})
+    return show({name: value for name, value in row["config"].items() if default.get(name) != value}) or "the default"
+
+
+def time_answers(questions: Sequence[Question]) -> float:
+    """Return the seconds an answer from memory takes, once it has been looked up."""
+    for decision, problem in questions:
+        decision.decide(problem)
+    start = time.perf_counter()
+    for _ in range(_ANSWERS):
+        for decision, problem in questions:
+            decision.decide(problem)
+    return (time.perf_counter() - start) / (_ANSWERS * len(questions))
 
 
 def _cells(row: facts.Row) -> tuple[str, ...]:

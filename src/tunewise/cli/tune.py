@@ -36,6 +36,7 @@ STRATEGIES = (search.AUTO, *(strategy.name for strategy in search.STRATEGIES))
     help="Most configs to try, for each problem.",
 )
 @click.option("--seconds", type=Amount(min=0, min_open=True), help="Most seconds to search, for each problem.")
+@click.option("--no-heuristics", is_flag=True, help="Do not ask rules, tables and models what to try first.")
 @click.option("--seed-config", "seeds", type=Pairs(), multiple=True, help="A config to try first; repeatable.")
 @click.option(
     "--strategy", type=click.Choice(STRATEGIES), default=search.AUTO, show_default=True, help="How to search the space."
@@ -56,6 +57,7 @@ def tune(
     given: Sequence[Features],
     file: Path | None,
     misses: bool,
+    no_heuristics: bool,
     wait_s: float | None,
     as_json: bool,
     **plan: Any,
@@ -73,7 +75,7 @@ def tune(
     if asked or not misses:
         questions += pair_up(decisions, asked, verb="tune")
     waits = {} if wait_s is None else {"wait_s": wait_s}
-    rows = tune_all(ctx.obj, questions, **plan, **waits)
+    rows = tune_all(ctx.obj, questions, heuristics=not no_heuristics, **plan, **waits)
     report(ctx.obj, rows, as_json)
     sound_store()
     if any(row["ending"] == "failed" for row in rows):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from tunewise.decision.params import Value
 
-Rung = Literal["pin", "memory", "learned", "near", "default"]
+Rung = Literal["pin", "memory", "table", "promoted", "learned", "near", "default"]
 
 
 @dataclass(frozen=True, slots=True)

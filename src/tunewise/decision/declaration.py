@@ -8,6 +8,7 @@ from typing import Any
 
 from tunewise.decision.check import Args, Check
 from tunewise.decision.facts import Fact
+from tunewise.decision.hardware import Hardware, detect
 from tunewise.decision.policy import Policy
 from tunewise.decision.problem import Feature, Problem
 from tunewise.decision.space import Config, Space
@@ -74,6 +75,10 @@ class Declaration:
                 reason = f"{type(error).__name__}: {error}"
                 raise InvalidProblem(f"{self.name}: derived feature {name!r} broke on {problem}: {reason}") from error
         return row
+
+    def hardware(self) -> Hardware:
+        """Return the device that the decision is about."""
+        return detect(self.device)
 
     def facts_of(self, problem: Problem) -> tuple[Fact, ...]:
         """Return what the decision publishes of a problem; raises InvalidProblem where its function breaks."""

@@ -16,6 +16,7 @@ from tunewise import settings
 from tunewise.errors import InvalidDecision, MissingPart
 
 Match = Literal["must", "warn", "ignore"]
+_GPU_KINDS = ("cuda", "hip")
 
 _CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -39,6 +40,9 @@ class Hardware:
     isa: tuple[str, ...] = ()
     caches: tuple[tuple[str, int], ...] = ()  # ("l1d", bytes), ("l2", bytes), ("l3", bytes)
     compatible: tuple[str, ...] = ()  # older capabilities whose rules hold here too, the newest first
+    shared_bytes: int = 0  # shared memory (LDS) that one block may have; 0: none, or not known
+    shared_per_core_bytes: int = 0  # and what all blocks on one SM or CU have together
+    bandwidth_bytes_s: float = 0.0  # of the memory; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,13 @@ class Environment:
 
 
 def detect(device: str = "cpu") -> Hardware:
-    """Return the device named `cpu`, or a torch device such as `cuda:0` if torch is imported already."""
-    return _cpu() if device == "cpu" else _torch_device(device)
+    """Return the device named `cpu`, a torch device such as `cuda:0` if torch is imported already, or an OpenCL one.
+
+    `opencl` is the device that the settings choose, `opencl:1` or `opencl:intel` one by its number or name.
+    """
+    if device == "cpu":
+        return _cpu()
+    return _opencl_device(device) if device.partition(":")[0] == "opencl" else _torch_device(device)
 
 
 def environment(
@@ -105,7 +114,8 @@ def environment(
         Part("hardware.capability", hardware.capability, "must"),
         Part("hardware.cores", hardware.cores, "must"),
         Part("hardware.isa", " ".join(hardware.isa), "must"),
-        *(Part(f"hardware.{name}", size, "must") for name, size in hardware.caches),
+        # A GPU's caches follow from its name; and where they come from our table, a better one must void nothing.
+        *(Part(f"hardware.{n}", size, "must") for n, size in hardware.caches if hardware.kind not in _GPU_KINDS),
         Part("os", platform.system(), "must"),
         Part("python", f"{platform.python_implementation()} {sys.version_info.major}.{sys.version_info.minor}", "must"),
         *(Part(f"library.{name}", _version(name), "must") for name in sorted(set(libraries))),
@@ -203,6 +213,21 @@ def _torch_facts() -> dict[str, Any]:
     return {"version": str(torch.__version__), **names}
 
 
+def _opencl_device(device: str) -> Hardware:
+    from tunewise.decision import opencl  # starts a process, so only where somebody asks for such a device
+
+    found = opencl.choose(device)
+    return Hardware(
+        kind="opencl",
+        name=found.name,
+        capability=found.version,
+        cores=found.units,
+        memory_bytes=found.memory_bytes,
+        caches=(("local", found.local_bytes),),
+        shared_bytes=found.local_bytes,
+    )
+
+
 def _torch_device(device: str) -> Hardware:
     torch = sys.modules.get("torch")
     if torch is None:
@@ -213,10 +238,27 @@ def _torch_device(device: str) -> Hardware:
         properties = torch.cuda.get_device_properties(device)
     except (AssertionError, RuntimeError, ValueError) as error:
         raise MissingPart(f"device {device!r} is not there: {error}") from None
-    return Hardware(
-        kind="cuda",
-        name=properties.name,
-        capability=f"{properties.major}.{properties.minor}",
-        cores=properties.multi_processor_count,
-        memory_bytes=properties.total_memory,
+    return _described(properties, is_hip=bool(getattr(getattr(torch, "version", None), "hip", None)))
+
+
+def _described(properties: Any, *, is_hip: bool) -> Hardware:
+    """Return a GPU as its driver tells it through torch, the rest from our table.
+
+    Torch calls an AMD device `cuda` too, and numbers its architecture like a capability: gfx90a would pass for 9.0.
+    """
+    from tunewise.decision.devices import completed  # which knows this module
+
+    capability = f"{properties.major}.{properties.minor}"
+    l2 = int(getattr(properties, "L2_cache_size", 0))
+    return completed(
+        Hardware(
+            kind="hip" if is_hip else "cuda",
+            name=properties.name,
+            capability=str(properties.gcnArchName).partition(":")[0] if is_hip else capability,
+            cores=properties.multi_processor_count,
+            memory_bytes=properties.total_memory,
+            caches=(("l2", l2),) if l2 else (),
+            shared_bytes=int(getattr(properties, "shared_memory_per_block_optin", 0)),
+            shared_per_core_bytes=int(getattr(properties, "shared_memory_per_multiprocessor", 0)),
+        )
     )

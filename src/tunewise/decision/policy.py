@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from tunewise.errors import InvalidPolicy, MeasureWarning
 
-Clock = Literal["cpu", "wall"]
+Clock = Literal["cpu", "wall", "device"]
 Cache = Literal["warm", "cold"]
 Isolation = Literal["worker", "fresh", "none"]
 ADVISED_STEPS = 5
@@ -21,7 +21,7 @@ class Policy:
     race decides.
     """
 
-    clock: Clock = "cpu"  # CPU time of the process (single-threaded work) or wall time (threads, waiting)
+    clock: Clock = "cpu"  # CPU time (single-threaded work), wall time (threads, waiting), or what the device reports
     cache: Cache = "warm"
     threads: int = 1
     warmup_steps: int | None = None

@@ -12,6 +12,8 @@ from tunewise.decision.space import Config
 FailureKind = Literal["compile", "runtime", "constraints", "correctness", "timeout", "crash", "memory"]
 FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 Ending = Literal["win", "tie", "failed"]
+ProposerKind = Literal["user", "expert", "table", "learned"]
+Fate = Literal["tried", "known", "repeated", "dropped", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,22 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Proposal:
+    """A config that somebody proposed to try first, and what became of it.
+
+    `known` was measured already (the default, or an earlier run), `repeated` was proposed by somebody before, `dropped`
+    is not in the space, and `skipped` was not tried because earlier ones of the same proposer were poor.
+    """
+
+    by: str
+    kind: ProposerKind
+    rank: int  # among those of one proposer, from 1
+    config: Config  # completed and repaired; what was proposed, where it was dropped
+    fate: Fate = "tried"
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """How a tuning run ended: the best candidate against the incumbent (the default), in interleaved pairs.
 
@@ -99,6 +117,7 @@ class Verdict:
     source: str = ""  # who proposed the challenger
     detail: str = ""
     at: float = 0.0
+    proposals: tuple[Proposal, ...] = ()  # of heuristics and users, for the record
 
     @property
     def winner(self) -> Config:

@@ -170,8 +170,9 @@ class AutoHeuristic:
         try:
             ranked = [_word(config) for config in heuristic.rank(features)]
         except Exception as error:  # whatever it is, there is a fallback
-            shelf.report(heuristic, error)
-            return f"broke with {type(error).__name__}: {error}"
+            said = f"broke with {type(error).__name__}: {error}"
+            shelf.report(heuristic, f"of {heuristic.decision} {said}")
+            return said
         return ranked or heuristic.why_silent(features)
 
     def _features(self) -> dict[str, Feature] | None:

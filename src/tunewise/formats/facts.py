@@ -15,6 +15,7 @@ from tunewise.decision import (
     Outcome,
     Part,
     Problem,
+    Proposal,
     Scalar,
     Subject,
     Timing,
@@ -23,6 +24,7 @@ from tunewise.decision import (
     Verdict,
 )
 from tunewise.decision.canonical import MAX_RECORD_BYTES
+from tunewise.decision.trial import Fate, ProposerKind
 from tunewise.errors import InvalidTrial, TunewiseError
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -58,6 +60,17 @@ class TrialFact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     at: float = 0.0
 
 
+class ProposalFact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The JSON of a Proposal."""
+
+    by: str
+    kind: ProposerKind
+    rank: Count
+    config: dict[str, Value]
+    fate: Fate = "tried"
+    detail: str = ""
+
+
 class VerdictFact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The JSON of a Verdict."""
 
@@ -73,6 +86,7 @@ class VerdictFact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     source: str = ""
     detail: str = ""
     at: float = 0.0
+    proposals: tuple[ProposalFact, ...] = ()
 
 
 class SubjectFact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -169,12 +183,14 @@ def verdict_fact(verdict: Verdict) -> VerdictFact:
         source=_text(verdict.source),
         detail=_text(verdict.detail),
         at=float(verdict.at),
+        proposals=tuple(map(_proposal_fact, verdict.proposals)),
     )
 
 
 def verdict_of(fact: VerdictFact) -> Verdict:
     """Return the verdict of its JSON form."""
-    return Verdict(**msgspec.structs.asdict(fact))
+    proposals = tuple(Proposal(**msgspec.structs.asdict(proposal)) for proposal in fact.proposals)
+    return Verdict(**{**msgspec.structs.asdict(fact), "proposals": proposals})
 
 
 def subject_fact(subject: Subject) -> SubjectFact:
@@ -194,6 +210,17 @@ def subject_of(fact: SubjectFact) -> Subject:
         return Subject(fact.decision, Problem(fact.problem), fact.policy, Environment(parts))
     except TunewiseError as error:
         raise ValueError(str(error)) from None
+
+
+def _proposal_fact(proposal: Proposal) -> ProposalFact:
+    return ProposalFact(
+        _text(proposal.by),
+        proposal.kind,
+        proposal.rank,
+        dict(proposal.config),
+        proposal.fate,
+        _text(proposal.detail),
+    )
 
 
 def _outcome_fact(outcome: Outcome) -> TimingFact | FailureFact:

@@ -10,8 +10,8 @@ from tunewise.formats.recording import Recording, Row, Spelling, number, recordi
 from tunewise.formats.torn import Content, decode
 
 _MS = 1e-3
-_FAILED_MS = 1e20  # how versions before 0.4 wrote that a config failed
-_KINDS: Mapping[str, FailureKind] = {
+FAILED_MS = 1e20  # how versions before 0.4 wrote that a config failed
+KINDS: Mapping[str, FailureKind] = {
     "InvalidConfig": "constraints",
     "CompilationFailedConfig": "compile",
     "RuntimeFailedConfig": "runtime",
@@ -54,9 +54,9 @@ def _row(key: str, record: Mapping[str, Any], spellings: Mapping[str, Spelling])
     except KeyError as missing:
         raise ValueError(f"the record {key!r} has no value of {missing}") from None
     time_ms = number(record.get("time"))
-    if time_ms is None or time_ms >= _FAILED_MS:
+    if time_ms is None or time_ms >= FAILED_MS:
         word = str(record.get("__error__", record.get("time")))
-        return Row(config, Failure(_KINDS.get(word, "runtime"), word))
+        return Row(config, Failure(KINDS.get(word, "runtime"), word))
     compile_ms = number(record.get("compile_time"))
     outcome = timed(time_ms * _MS, None if compile_ms is None else compile_ms * _MS)
     return Row(config, outcome, times(record.get("times"), _MS))

@@ -10,7 +10,7 @@ from tunewise.decision import FAILURE_KINDS, Failure
 from tunewise.formats.recording import Recording, Row, Spelling, number, recording, timed, times
 from tunewise.formats.torn import Content, decode
 
-_UNITS = {
+UNITS = {
     **dict.fromkeys(("s", "sec", "second", "seconds"), 1.0),
     **dict.fromkeys(
         ("ms", "millisecond", "milliseconds", "milisecond", "miliseconds"), 1e-3
@@ -18,7 +18,7 @@ _UNITS = {
     **dict.fromkeys(("us", "microsecond", "microseconds"), 1e-6),
     **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), 1e-9),
 }
-_FINE = ("correct", "", "none")
+FINE = ("correct", "", "none")
 
 
 class _Result(msgspec.Struct, frozen=True):
@@ -48,8 +48,8 @@ def read(content: Content, name: str) -> tuple[Recording, ...]:
         recording(
             name,
             rows,
-            kernel=_word(found.metadata, "kernel_name", "kernel", "benchmark"),
-            device=_word(found.metadata, "device_name", "device", "hardware"),
+            kernel=word_of(found.metadata, "kernel_name", "kernel", "benchmark"),
+            device=word_of(found.metadata, "device_name", "device", "hardware"),
             remark=f"the file ends early; {len(rows)} configs were read" if content.is_cut else "",
         ),
     )
@@ -58,7 +58,7 @@ def read(content: Content, name: str) -> tuple[Recording, ...]:
 def _row(result: _Result, unit_s: float, spelling: Mapping[str, Spelling]) -> Row:
     config = {name: spelling[name](value) for name, value in result.configuration.items()}
     word = (result.invalidity or "").lower()
-    if word not in _FINE:
+    if word not in FINE:
         kinds = [kind for kind in FAILURE_KINDS if kind == word]
         return Row(config, Failure(kinds[0] if kinds else "runtime", word))
     samples_s = times(result.times.get("runtimes"), unit_s)
@@ -80,11 +80,11 @@ def _measured_s(result: _Result, unit_s: float) -> float | None:
 
 
 def _unit_s(unit: Any) -> float:
-    if str(unit).lower() not in _UNITS:
-        raise ValueError(f"the time unit {unit!r} is not one of {', '.join(sorted(_UNITS))}")
-    return _UNITS[str(unit).lower()]
+    if str(unit).lower() not in UNITS:
+        raise ValueError(f"the time unit {unit!r} is not one of {', '.join(sorted(UNITS))}")
+    return UNITS[str(unit).lower()]
 
 
-def _word(metadata: Mapping[str, Any], *names: str) -> str:
+def word_of(metadata: Mapping[str, Any], *names: str) -> str:
     """Return the first of some fields that is a text: the schema leaves open what they are called."""
     return next((metadata[name] for name in names if isinstance(metadata.get(name), str)), "")

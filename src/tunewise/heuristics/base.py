@@ -27,6 +27,7 @@ class Heuristic:
     features: tuple[str, ...] = ()
     kind: Kind = "learned"
     reason: Callable[[Mapping[str, object]], str] | None = field(default=None, repr=False)
+    only_seeds: bool = False  # it proposes what to try first when tuning, and answers nothing
 
     def rank(self, features: Mapping[str, object]) -> list[Config]:
         """Return configs for a problem's features, best first; empty where the heuristic abstains."""

@@ -1,15 +1,18 @@
-"""Where heuristics come from: model files, generated modules, directories of both, and installed packages by name."""
+"""Where heuristics come from: models, tables, generated modules, directories of them, installed packages by name."""
 
 import difflib
 import logging
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from tunewise import models
 from tunewise.decision import Config
 from tunewise.errors import InvalidModel, NotFound, TunewiseError
 from tunewise.heuristics.base import Heuristic
+from tunewise.heuristics.expert import Expert
+from tunewise.heuristics.table_reading import MAX_BYTES, is_table, load_table
 
 GROUP = "tunewise.heuristics"
 MAX_FILES = 1000  # of a directory
@@ -19,10 +22,10 @@ _log = logging.getLogger(__name__)
 
 
 def load_path(path: Path | str) -> tuple[Heuristic, ...]:
-    """Return the heuristic of a model file or generated module, or all those of a directory, in order of their names.
+    """Return the heuristic of a model, table or generated module, or all those of a directory, in order of their names.
 
     A file that is no heuristic is logged and left out where others of its directory are. Raises NotFound where there
-    is nothing, and InvalidModel for a file that is not sound.
+    is nothing, InvalidModel for a file that is not sound, and InvalidFile for such a table.
     """
     place = Path(path)
     if not place.is_dir():
@@ -30,7 +33,7 @@ def load_path(path: Path | str) -> tuple[Heuristic, ...]:
     found = [file for file in sorted(place.iterdir()) if file.suffix in _SUFFIXES and not file.name.startswith(".")]
     loaded = tuple(heuristic for file in found[:MAX_FILES] for heuristic in _or_logged(file))
     if not loaded:
-        raise NotFound(f"{place} holds no heuristic: no sound model (.json) and no generated module (.py)")
+        raise NotFound(f"{place} holds no heuristic: no sound model or table (.json) and no generated module (.py)")
     return loaded
 
 
@@ -39,11 +42,11 @@ def load_places(places: Iterable[Path]) -> tuple[Heuristic, ...]:
     return tuple(heuristic for place in places for heuristic in _or_logged(place, missing=logging.INFO))
 
 
-def load_plugin(name: str) -> tuple[Heuristic, ...]:
+def load_plugin(name: str) -> tuple[Heuristic | Expert, ...]:
     """Return the heuristics of an installed package that offers them under a name, by the entry point of that name.
 
-    The entry point is a path of what `load_path` takes, a Heuristic, or several of those. Raises NotFound for a name
-    nobody offers, and InvalidModel where what is offered does not load or is something else.
+    The entry point is a path of what `load_path` takes, a Heuristic, an Expert, or several of those. Raises NotFound
+    for a name nobody offers, and InvalidModel where what is offered does not load or is something else.
     """
     offered = {point.name: point for point in entry_points(group=GROUP)}
     if name not in offered:
@@ -58,16 +61,31 @@ def load_plugin(name: str) -> tuple[Heuristic, ...]:
         raise InvalidModel(f"heuristics {name!r} do not load: {type(error).__name__}: {error}") from error
 
 
-def _flat(name: str, offered: object) -> Iterable[Heuristic]:
+def load_object(offered: object) -> tuple[Heuristic | Expert, ...]:
+    """Return a heuristic given as such, or as a class that makes one; raises InvalidModel for what is none."""
+    return tuple(_flat(getattr(offered, "__name__", type(offered).__name__), offered))
+
+
+def _flat(name: str, offered: object) -> Iterable[Heuristic | Expert]:
     if isinstance(offered, Heuristic):
         yield offered
+    elif callable(getattr(offered, "seeds", None)):
+        yield _expert(name, offered() if isinstance(offered, type) else offered)
     elif isinstance(offered, str | Path):
         yield from load_path(offered)
     elif isinstance(offered, Iterable):
         for one in offered:
             yield from _flat(name, one)
     else:
-        raise InvalidModel(f"heuristics {name!r} are a {type(offered).__name__}, not a path or a tunewise.Heuristic")
+        raise InvalidModel(f"heuristics {name!r} are a {type(offered).__name__}, not a path, a Heuristic or an Expert")
+
+
+def _expert(name: str, offered: Any) -> Expert:
+    """Return a rule of thumb once it is known to have a name; what else it lacks has a meaning of its own."""
+    if not isinstance(getattr(offered, "name", None), str) or not offered.name.strip():
+        raise InvalidModel(f"heuristic {name!r} has no name: give its class name = 'my-rule'")
+    expert: Expert = offered
+    return expert
 
 
 def _or_logged(place: Path, missing: int = logging.WARNING) -> tuple[Heuristic, ...]:
@@ -81,7 +99,17 @@ def _or_logged(place: Path, missing: int = logging.WARNING) -> tuple[Heuristic, 
 
 
 def _load_file(path: Path) -> Heuristic:
-    return _of_source(path) if path.suffix == ".py" else _of_model(path)
+    if path.suffix == ".py":
+        return _of_source(path)
+    return load_table(path).heuristic(path.name) if _is_table(path) else _of_model(path)
+
+
+def _is_table(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return is_table(file.read(MAX_BYTES + 1))
+    except (OSError, ValueError):  # whoever reads it as a model says what is wrong
+        return False
 
 
 def _of_model(path: Path) -> Heuristic:
@@ -91,7 +119,15 @@ def _of_model(path: Path) -> Heuristic:
         return [model.choices[number] for number in model.rank(features)]
 
     names = tuple(column.name for column in model.columns.problem)
-    return Heuristic(path.name, model.card.decision, ranking, model.card.fence, _about(model.card), names)
+    return Heuristic(
+        path.name,
+        model.card.decision,
+        ranking,
+        model.card.fence,
+        _about(model.card),
+        names,
+        only_seeds=model.card.only_seeds,
+    )
 
 
 def _of_source(path: Path) -> Heuristic:

@@ -64,9 +64,9 @@ def _lightgbm_tree(structure: Mapping[str, Any], numbers: Sequence[int], columns
 
 def _lightgbm_split(node: Mapping[str, Any], numbers: Sequence[int], columns: Columns) -> Split:
     column = numbers[node["split_feature"]]
-    if node.get("missing_type", "None") != "None":
-        raise InvalidModel(f"a tree that asks whether {columns.names[column]!r} is missing cannot be kept")
     if node["decision_type"] == "<=":
+        if node.get("missing_type", "None") != "None":  # of words it says so too, and treats what is missing as a word
+            raise InvalidModel(f"a tree that asks whether {columns.names[column]!r} is missing cannot be kept")
         return Split(column, 0, 0, threshold=float(node["threshold"]))
     word = columns.inputs[column]
     assert isinstance(word, Word)

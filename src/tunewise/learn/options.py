@@ -27,6 +27,7 @@ class Training:
     tolerance: float = 0.005  # the smallest shape is taken whose log regret is within this of the best
     readable: float = 0.02  # how much more regret than a forest's a tree may have before `auto` takes the forest
     ranking: int | None = None  # at most so many choices are ranked
+    contenders: int | None = None  # at most so many choices a forest ranks; None: as many as are ranked quickly
     default: Config | None = None  # None: as the data say
     always_included: tuple[Config, ...] = ()
     unsafe: Callable[[Config, DataSet], bool] | None = None
@@ -42,8 +43,8 @@ class Training:
     margin: float = 2.0  # at least so many times beyond the sizes seen a model still answers
 
     def __post_init__(self) -> None:
-        for name in ("portfolio", "max_depth", "max_leaves"):
-            if getattr(self, name) < 1:
+        for name in ("portfolio", "max_depth", "max_leaves", "contenders"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InvalidData(f"{name}={getattr(self, name)} is less than 1")
         for name in ("test_share", "validation_share"):
             if not 0 <= getattr(self, name) < 1:

@@ -72,6 +72,7 @@ class Made:
 
     def model(self, data: DataSet, table: Pairs, options: Training, most: int) -> Model:
         """Return the model that ranks the choices that may win, of equal guesses the best on the whole first."""
+        most = most if options.contenders is None else options.contenders
         chosen = [int(number) for number in contenders(table, most, always_in(data, options))]
         return Model(
             card=Card(decision=data.decision, learner=self.learner, scores=self.scores),

@@ -7,9 +7,9 @@ from time import perf_counter, process_time  # bound now, so that no config can 
 from typing import Any
 
 from tunewise.decision import Args, Config, Failure, Outcome, Timing, canonical, lower_half_mean
-from tunewise.errors import BuildError
+from tunewise.errors import BuildError, KernelError, LimitExceeded
 from tunewise.measure import results
-from tunewise.measure.clocks import CLOCKS, MAX_CALLS, calls_for, cost_of, time_calls, time_each
+from tunewise.measure.clocks import CLOCKS, DEVICE, MAX_CALLS, calls_for, cost_of, time_calls, time_each
 from tunewise.measure.oracle import Oracle
 from tunewise.measure.work import Work
 
@@ -155,6 +155,8 @@ class Bench:
         calls = 1
         while True:
             sample_s = self._timed(function, calls)
+            if sample_s <= 0 and self._clock is DEVICE:
+                raise KernelError("the call reported no work of a device; use another clock than 'device' for it")
             wanted = calls_for(sample_s, self._work.policy.min_sample_s)
             if wanted <= calls or calls >= self._most_calls:
                 return sample_s, calls
@@ -192,6 +194,8 @@ class Bench:
             return Failure("memory", f"MemoryError: {error}"[:_DETAIL])
         except BuildError as error:
             return Failure("compile", str(error)[-_DETAIL:])
+        except LimitExceeded as error:
+            return Failure("constraints", str(error)[:_DETAIL])
         except Exception as error:
             return Failure("runtime", f"{type(error).__name__}: {error}"[:_DETAIL])
 

@@ -2,24 +2,19 @@
 
 import ctypes
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tunewise.decision import canonical, detect
-from tunewise.errors import BuildError, InvalidConfig, KernelError, MissingPart
+from tunewise.errors import BuildError, KernelError
+from tunewise.measure import sources
 from tunewise.measure.compiler import Compiler, find_compiler
 from tunewise.measure.kerneldir import kernel_dir
 from tunewise.measure.signature import parse
-
-Define = int | str | bool
+from tunewise.measure.sources import Define
 
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math")
 _ALWAYS = ("-shared", "-fPIC", "-Wno-psabi", "-Wno-unknown-pragmas", "-x", "c", "-", "-lm")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
-_WORD = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
-_INT_LIMIT = 1 << 63
 
 
 class CKernel:
@@ -55,7 +50,7 @@ class CKernel:
         Raises InvalidConfig for a name or value that is no plain word or number, BuildError if the compiler refuses
         or needs longer than `timeout_s`, and MissingPart if there is no C compiler.
         """
-        options = _options(defines)
+        options = sources.options(defines)
         compiler = find_compiler()
         name = f"{self._digest(options, compiler)}.so"
         return kernel_dir().find(name) or self._compile(options, compiler, name)
@@ -87,14 +82,7 @@ class CKernel:
     @functools.cached_property
     def _texts(self) -> list[str]:
         """The source, then every local header it includes, directly or through another."""
-        if not isinstance(self._source, Path):
-            return [self._source]
-        try:
-            texts = {self._source.resolve(): self._source.read_text()}
-        except (OSError, UnicodeDecodeError) as error:
-            raise MissingPart(f"the C source {str(self._source)!r} cannot be read: {error}") from None
-        _add_headers(self._source.resolve(), texts)
-        return list(texts.values())
+        return sources.texts(self._source, "C")
 
     def _digest(self, options: Sequence[str], compiler: Compiler) -> str:
         machine = detect()  # -march=native means another thing on every machine
@@ -104,8 +92,7 @@ class CKernel:
     def _compile(self, options: Sequence[str], compiler: Compiler, name: str) -> Path:
         place = kernel_dir()
         # The text that was hashed is the text that is compiled: it goes in through stdin, under its own name.
-        label = self.name if re.fullmatch(r"[\w.-]+", self.name) else "kernel.c"
-        source = f'#line 1 "{label}"\n{self._texts[0]}'
+        source = sources.labelled(self._texts[0], self.name, "kernel.c")
         headers = ("-iquote", str(self._source.resolve().parent)) if isinstance(self._source, Path) else ()
         try:
             with place.new_file(name) as unfinished:
@@ -148,24 +135,3 @@ class CKernel:
         function.errcheck = must_succeed
         bound: Callable[..., int] = function
         return bound
-
-
-def _options(defines: Mapping[str, Define]) -> list[str]:
-    """Return the compiler options; nothing but plain words and whole numbers gets as far as a command line."""
-    options = []
-    for name, value in defines.items():
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InvalidConfig(f"define {name!r} is not a C identifier such as 'TILE_M'")
-        is_number = isinstance(value, int) and -_INT_LIMIT <= value < _INT_LIMIT
-        if not is_number and not (isinstance(value, str) and _WORD.fullmatch(value)):
-            raise InvalidConfig(f"define {name}={value!r} is not a whole number, a bool or a plain word")
-        options.append(f"-D{name}={int(value) if is_number else value}")
-    return options
-
-
-def _add_headers(file: Path, texts: dict[Path, str]) -> None:
-    for included in _INCLUDE.findall(texts[file]):
-        header = (file.parent / included).resolve()
-        if header not in texts and header.is_file():
-            texts[header] = header.read_text(errors="replace")
-            _add_headers(header, texts)

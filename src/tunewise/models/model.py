@@ -30,6 +30,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     created: str = ""  # the day, as 2026-01-31
     learner: str = ""
     scores: dict[str, float] = {}  # how it did on problems that were held out
+    only_seeds: bool = False  # it says what to try first and answers nothing: nobody made sure that it beats a default
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

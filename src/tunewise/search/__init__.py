@@ -9,7 +9,7 @@ from tunewise.search.base import Strategy
 from tunewise.search.evolution import DifferentialEvolution
 from tunewise.search.genetic import Genetic
 from tunewise.search.optuna import OptunaCmaEs, OptunaRandom, OptunaTpe
-from tunewise.search.seeded import Seeded
+from tunewise.search.seeded import Seed, Seeded
 from tunewise.search.simple import Exhaustive, LocalSearch, RandomSearch
 
 STRATEGIES: tuple[type[Strategy], ...] = (
@@ -27,7 +27,18 @@ AUTO = "auto"
 WITHOUT = {f"auto without {part}": part for part in ("powers", "first", "squash", "around", "doubt", "turns", "singly")}
 _FEW = 16  # configs that are listed rather than modelled, where the budget covers them
 
-__all__ = ["AUTO", "Exhaustive", "LocalSearch", "RandomSearch", "STRATEGIES", "Seeded", "Strategy", "WITHOUT", "make"]
+__all__ = [
+    "AUTO",
+    "Exhaustive",
+    "LocalSearch",
+    "RandomSearch",
+    "STRATEGIES",
+    "Seed",
+    "Seeded",
+    "Strategy",
+    "WITHOUT",
+    "make",
+]
 
 
 def make(name: str, space: Space, *, seed: int = 0, budget: int | None = None) -> Strategy:

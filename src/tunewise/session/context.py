@@ -34,7 +34,7 @@ class Frame:
     seconds: float | None = None
 
 
-_ACCEPTABLE: frozenset[Rung] = frozenset({"learned", "near"})
+_ACCEPTABLE: frozenset[Rung] = frozenset({"table", "promoted", "learned", "near"})
 FRAME: ContextVar[Frame | None] = ContextVar("tunewise_frame", default=None)
 
 
@@ -70,11 +70,13 @@ def configure(
     layers: Iterable[str | Path] | None = None,
     heuristics: Iterable[str | Path] | None = None,
     log_path: str | Path | None = None,
+    opencl_device: str | None = None,
 ) -> None:
     """Set for this process what the environment variables set: where the store lies, the mode, read-only layers.
 
     `heuristics` are files and directories of heuristics that may answer, and `log_path` is where AutoHeuristic logs
-    go. What is left out falls back to the environment, which is read again. Answers kept in memory are dropped.
+    go; `opencl_device` is the device that OpenCL kernels run on. What is left out falls back to the environment, which
+    is read again. Answers kept in memory are dropped.
     """
     fresh = settings.load()
     if home is not None:
@@ -87,6 +89,8 @@ def configure(
         fresh = replace(fresh, heuristics=tuple(Path(place).expanduser().absolute() for place in heuristics))
     if log_path is not None:
         fresh = replace(fresh, log_path=Path(log_path).expanduser().absolute())
+    if opencl_device is not None:
+        fresh = replace(fresh, opencl_device=opencl_device)
     with _process.lock:
         if _process.store is not None:
             _process.store.close()

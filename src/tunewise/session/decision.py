@@ -21,7 +21,6 @@ from tunewise.decision import (
     Problem,
     Space,
     Subject,
-    detect,
     environment,
 )
 from tunewise.decision.source import fingerprint
@@ -37,6 +36,7 @@ from tunewise.settings import Mode, parse_mode
 from tunewise.store import Store, renew_in_children
 
 _MAX_HOT = 100_000  # answers kept at hand; beyond that, beginning anew costs less than choosing
+_WARM = ("table", "promoted", "learned")  # rungs whose answers are kept at hand: they change with what is loaded
 _frame: Callable[[], context.Frame | None] = context.FRAME.get
 _now: Callable[[], object] = context.FRAME.get  # the same, for a comparison with a mode that only None can pass
 
@@ -170,7 +170,7 @@ class Decision(Declaration):
         # Another thread may forget at any moment: what was read once is used from here on.
         own, here = self._own, self._own.environment
         if here is None:
-            machine, facts = detect(self.device), self._facts()
+            machine, facts = self.hardware(), self._facts()
             here = environment(machine, libraries=self.libraries, variables=self.variables, must=facts)
             own.environment = here
         return Subject(self.name, problem, tuple(sorted(self.policy.key.items())), here)
@@ -226,6 +226,7 @@ class Decision(Declaration):
             store,
             others=lambda: self._others(store),
             heuristics=lambda: shelf.heuristics_for(self.name),
+            experts=lambda: shelf.experts_for(self),
         )
 
     def _others(self, store: Store) -> Sequence[Subject]:
@@ -250,7 +251,7 @@ class Decision(Declaration):
             if epoch != own.epoch:  # somebody has just tuned: this answer may be out of date
                 return answer
             is_known = answer.rung in ("pin", "memory") or chosen == "off"
-            if is_known or answer.rung == "learned":
+            if is_known or answer.rung in _WARM:
                 self._keep_hot(problem, answer)
             if not is_known:  # what was learned is a miss too, counted once: its answers are as warm as memory's
                 own.misses.first(key, answer, question.subject, question.store)
@@ -331,7 +332,8 @@ class Implementation:
     def tune(self, *args: Any, **plan: Any) -> Tuning:
         """Tune the problem these arguments are, unless it is known; the answer is remembered for good.
 
-        Keywords are those of `Plan`: budget, seconds, seeds, strategy, seed, again, wait_s, measure_all, listener.
+        Keywords are those of `Plan`: budget, seconds, seeds, heuristics, strategy, seed, again, wait_s, measure_all,
+        listener.
         """
         return self._tune(args, {}, self._features(args, {}), **plan)
 
@@ -367,7 +369,8 @@ class Implementation:
         decision = self.decision
         problem = decision.problem(features)
         work = self._work(args, kwargs, problem)
-        return Task(decision, decision.subject(problem), work, self._build)
+        sources = shelf.sources_for(decision)
+        return Task(decision, decision.subject(problem), work, self._build, decision.hardware(), sources)
 
     def _work(self, args: Args, kwargs: Mapping[str, Any], problem: Problem) -> Work:
         decision, check = self.decision, self.decision.check

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tunewise.decision import Config, Outcome, Subject, Verdict
+from tunewise.decision import Config, Outcome, Proposal, Subject, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,10 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class SeedDropped:
-    """A seed could not be used."""
+class Proposed:
+    """What users and heuristics propose to try first, those that cannot be used included."""
 
-    seed: Config
-    reason: str
+    proposals: tuple[Proposal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class Concluded:
     verdict: Verdict
 
 
-Event = Started | Waiting | SeedDropped | Building | Evaluated | Final | Concluded
+Event = Started | Waiting | Proposed | Building | Evaluated | Final | Concluded
 Listener = Callable[[Event], None]
 
 

@@ -1,19 +1,20 @@
-"""The ladder: pins, exact memory, heuristics, a near match, the default; each rung answers or says why it declines."""
+"""The ladder: pins, memory, tables, rules, models, a near match, the default; each rung answers or says why not."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
 
 from tunewise.decision import Answer, Config, Declaration, Problem, Rung, Subject, Verdict
-from tunewise.heuristics import Heuristic
-from tunewise.session.learned import learned, why_nothing_learned
+from tunewise.heuristics import Expert, Heuristic
+from tunewise.session.learned import answered, why_nobody, why_nothing_learned
+from tunewise.session.seeding import promoted
 from tunewise.settings import Mode
 from tunewise.store import Store
 
 _RUNGS: dict[Mode, tuple[Rung, ...]] = {
-    "use": ("pin", "memory", "learned", "near", "default"),
-    "tune": ("pin", "memory", "learned", "near", "default"),
-    "collect": ("pin", "memory", "learned", "near", "default"),
+    "use": ("pin", "memory", "table", "promoted", "learned", "near", "default"),
+    "tune": ("pin", "memory", "table", "promoted", "learned", "near", "default"),
+    "collect": ("pin", "memory", "table", "promoted", "learned", "near", "default"),
     "replay": ("pin", "memory", "default"),
     "off": ("default",),
 }
@@ -59,7 +60,7 @@ class Explanation:
 class Question:
     """Everything a rung may look at. `others` lists the subjects of the decision, `heuristics` those that may know it.
 
-    Both are called only when needed.
+    `experts` gives the rules of thumb that are asked. All three are called only when needed.
     """
 
     declaration: Declaration
@@ -68,6 +69,7 @@ class Question:
     store: Store
     others: Callable[[], Sequence[Subject]]
     heuristics: Callable[[], Sequence[Heuristic]] = tuple
+    experts: Callable[[], Sequence[Expert]] = tuple
 
 
 def climb(question: Question, mode: Mode) -> Answer:
@@ -118,8 +120,35 @@ def _pinned(question: Question) -> Answer | None:
     return None
 
 
+def _table(question: Question) -> Answer | None:
+    return answered(question.declaration, question.subject, _tables(question))
+
+
 def _learned(question: Question) -> Answer | None:
-    return learned(question.declaration, question.subject, question.heuristics())
+    return answered(question.declaration, question.subject, _models(question))
+
+
+def _tables(question: Question) -> list[Heuristic]:
+    return [heuristic for heuristic in question.heuristics() if heuristic.kind == "table"]
+
+
+def _models(question: Question) -> list[Heuristic]:
+    return [one for one in question.heuristics() if one.kind != "table" and not one.only_seeds]
+
+
+def _promoted(question: Question) -> Answer | None:
+    for name, said in _of_promoted(question):
+        if not isinstance(said, str):
+            return Answer(said, "promoted", name, "a rule of thumb that replaces the default here")
+    return None
+
+
+def _of_promoted(question: Question) -> Iterator[tuple[str, Config | str]]:
+    """Yield what each promoted rule of thumb says: a config, or why it has none."""
+    for expert in question.experts():
+        if getattr(expert, "is_promoted", False):
+            hardware = question.declaration.hardware()
+            yield expert.name, promoted(question.declaration, question.subject, hardware, expert)
 
 
 def _near(question: Question) -> Answer | None:
@@ -141,6 +170,8 @@ def _default(question: Question) -> Answer:
 _ASK: dict[Rung, Callable[[Question], Answer | None]] = {
     "pin": _pinned,
     "memory": remembered,
+    "table": _table,
+    "promoted": _promoted,
     "learned": _learned,
     "near": _near,
     "default": _default,
@@ -157,7 +188,7 @@ def _answer_of(verdict: Verdict, question: Question) -> Answer:
     confidence = {"win": 1 - verdict.p_value, "tie": 0.99, "failed": None}[verdict.ending]
     why = reasons[verdict.ending]
     if verdict.ending == "win" and not verdict.challenger_s:
-        why, confidence = f"the fastest that is right; {verdict.detail}", None
+        why, confidence = f"the fastest that ran; {verdict.detail}", None
     reason = "; ".join(filter(None, [why, f"{verdict.evaluations} configs tried", unlike(question)]))
     return Answer(config, "memory", f"run {verdict.run[:8]}", reason, confidence, verdict.time_s)
 
@@ -187,6 +218,17 @@ def _why_unknown(question: Question) -> str:
     return f"the closest of {len(others)} remembered differs in {_parts(parts)}"
 
 
+def _why_not_learned(question: Question) -> str:
+    models = _models(question)
+    if not models:
+        return why_nothing_learned(question.declaration)
+    return why_nobody(question.declaration, question.subject, models)
+
+
+def _why_not_promoted(question: Question) -> str:
+    return "; ".join(f"{name} {said}" for name, said in _of_promoted(question)) or "no rule of thumb is promoted"
+
+
 def _why_not_near(question: Question) -> str:
     limit = question.declaration.near
     return f"no remembered problem is within {limit:g}x of every number" if limit > 1 else "near matches are off"
@@ -195,7 +237,9 @@ def _why_not_near(question: Question) -> str:
 _WHY_NOT: dict[Rung, Callable[[Question], str]] = {
     "pin": lambda question: "nothing is pinned for this problem",
     "memory": _why_unknown,
-    "learned": lambda question: why_nothing_learned(question.declaration, question.subject, question.heuristics()),
+    "table": lambda question: why_nobody(question.declaration, question.subject, _tables(question)) or "no table",
+    "promoted": _why_not_promoted,
+    "learned": _why_not_learned,
     "near": _why_not_near,
     "default": lambda question: "",
 }

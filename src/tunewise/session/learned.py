@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tunewise.decision import Answer, Declaration, Environment, Feature, Subject
+from tunewise.decision import Answer, Declaration, Environment, Feature, Rung, Subject
 from tunewise.errors import InvalidProblem
 from tunewise.heuristics import Heuristic
 from tunewise.session import shelf
@@ -10,17 +10,20 @@ from tunewise.session import shelf
 _SHOWN = 6
 
 
-def learned(declaration: Declaration, subject: Subject, heuristics: Sequence[Heuristic]) -> Answer | None:
+def answered(declaration: Declaration, subject: Subject, heuristics: Sequence[Heuristic]) -> Answer | None:
     """Return the answer of the first heuristic that has one, or None."""
     said = (consult(heuristic, declaration, subject) for heuristic in heuristics)
     return next((answer for answer in said if isinstance(answer, Answer)), None)
 
 
-def why_nothing_learned(declaration: Declaration, subject: Subject, heuristics: Sequence[Heuristic]) -> str:
-    """Return in words why no heuristic answers."""
-    if heuristics:
-        said = [(h.name, consult(h, declaration, subject)) for h in heuristics]
-        return "; ".join(f"{name} {reason}" for name, reason in said)
+def why_nobody(declaration: Declaration, subject: Subject, heuristics: Sequence[Heuristic]) -> str:
+    """Return in words why none of some heuristics answers."""
+    said = [(h.name, consult(h, declaration, subject)) for h in heuristics]
+    return "; ".join(f"{name} {reason}" for name, reason in said)
+
+
+def why_nothing_learned(declaration: Declaration) -> str:
+    """Return in words that there is no heuristic for a decision, and for which there are some."""
     others = shelf.decisions_known()
     if not others:
         return "no heuristic is loaded"
@@ -43,11 +46,13 @@ def consult(heuristic: Heuristic, declaration: Declaration, subject: Subject) ->
     except InvalidProblem as error:
         return f"cannot be asked: {error}"
     except Exception as error:  # whatever it is, the program has a default
-        shelf.report(heuristic, error)
-        return f"broke with {type(error).__name__}: {error}"
+        said = f"broke with {type(error).__name__}: {error}"
+        shelf.report(heuristic, f"of {heuristic.decision} {said}")
+        return said
     if reason is not None:
         return f"answers what is not in the space: {reason}"
-    return Answer(declaration.space.config(whole), "learned", heuristic.name, why)
+    rung: Rung = "table" if heuristic.kind == "table" else "learned"
+    return Answer(declaration.space.config(whole), rung, heuristic.name, why)
 
 
 def facts_of(environment: Environment) -> dict[str, object]:

@@ -1,14 +1,14 @@
 """What a tuning run is given: the task, and how much to spend on it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from tunewise.decision import Config, Declaration, Subject
+from tunewise.decision import Config, Declaration, Hardware, Subject, detect
 from tunewise.errors import InvalidSetting
 from tunewise.measure.work import Work
 from tunewise.search import AUTO
-from tunewise.session import events
+from tunewise.session import events, shelf
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class Plan:
     budget: int = 100
     seconds: float | None = None
     seeds: Sequence[Mapping[str, Any]] = ()
+    heuristics: bool = True  # ask rules of thumb, tables and models what to try first
     strategy: str = AUTO
     seed: int = 0
     again: bool = False  # measure although the answer is known: new configs, and what failed before
@@ -40,3 +41,5 @@ class Task:
     subject: Subject
     work: Work
     build: Callable[[Config], object] | None = None
+    hardware: Hardware = field(default_factory=detect)
+    sources: Sequence[shelf.Source] = ()  # of seeds

@@ -22,16 +22,18 @@ class Prior:
 def of(store: Store, subject: Subject, space: Space) -> Iterator[Prior]:
     """Yield what is known of the same decision elsewhere, the nearest problem on the most similar machine first."""
     told = 0
-    for other in sorted(_others(store, subject), key=lambda other: _distance(subject, other)):
+    for other in nearest(store, subject):
         trials = _summed(store.trials(other), space)
         if trials and told < MOST:
             told += 1
             yield Prior(other.digest, trials)
 
 
-def _others(store: Store, subject: Subject) -> Iterator[Subject]:
+def nearest(store: Store, subject: Subject) -> list[Subject]:
+    """Return the other subjects of the same decision, the nearest problem on the most similar machine first."""
     own = subject.digest
-    return (other for other in store.subjects(subject.decision) if other.digest != own)
+    others = [other for other in store.subjects(subject.decision) if other.digest != own]
+    return sorted(others, key=lambda other: _distance(subject, other))
 
 
 def _distance(ours: Subject, theirs: Subject) -> tuple[float, int, str]:

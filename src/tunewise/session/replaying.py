@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from tunewise.decision import Outcome, Timing, Trial
+from tunewise.decision import Config, Outcome, Timing, Trial
 from tunewise.errors import InvalidSetting
 from tunewise.formats.recorded import Recording
-from tunewise.search import Strategy, make
+from tunewise.search import Seed, Seeded, Strategy, make
 
 _STUCK = 1_000  # asks in a row that bring nothing new: the strategy goes in circles
 
@@ -42,13 +42,15 @@ def replay(
     budget: int,
     seed: int = 0,
     priors: Sequence[Recording] = (),
+    seeds: Sequence[Config] = (),
     noise: bool = False,
 ) -> Replayed:
     """Run a strategy on a recording, one config at a time, and return how it went; it depends on its seed only.
 
     Failed configs count as evaluations, and configs asked again do not. Each prior is told first, as trials of another
-    origin. With `noise` a config's told time is one of its recorded samples, and what is scored is the recorded time
-    of the config that looks best. Raises InvalidSetting if a prior is the recording itself.
+    origin. `seeds` are asked first, as those of one heuristic: the second only if the first one was not poor. With
+    `noise` a config's told time is one of its recorded samples, and what is scored is the recorded time of the config
+    that looks best. Raises InvalidSetting if a prior is the recording itself.
     """
     if budget < 1:
         raise InvalidSetting(f"budget={budget} leaves nothing to try; give at least 1")
@@ -58,6 +60,8 @@ def replay(
     watch = _Watch()
     with watch:
         strategy = make(strategy_name, recording.space, seed=seed, budget=budget)
+        if seeds:
+            strategy = Seeded(recording.space, [Seed(config, "seeds", False) for config in seeds], strategy, seed=seed)
         for prior in priors:
             strategy.tell(prior.trials, origin=prior.name)
     told = _noisy(recording, seed) if noise else recording.trials

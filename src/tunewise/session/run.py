@@ -8,20 +8,22 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import groupby
 from math import inf
 
 from tunewise import search
-from tunewise.decision import Config, Failure, Outcome, Places, Timing, Trial, Verdict, merged
+from tunewise.decision import Config, Failure, Outcome, Places, Proposal, Timing, Trial, Verdict, merged
 from tunewise.errors import TunewiseError
 from tunewise.measure.compare import Comparison, compare
 from tunewise.measure.race import ENTRY, HOPELESS, ROUNDS, Gap, Round, race
 from tunewise.measure.work import Measurer
-from tunewise.session import events, priors, seeds
+from tunewise.session import events, priors, seeding
 from tunewise.session.plan import Plan, Task
 from tunewise.store import Store
 
 _BATCH = 4  # asked at once; of more, the later ones would be asked without knowing how the others did
 _COLLECT_SAMPLES = 5
+_PINNED = 3.0  # a seed within this of the best is in the race: no single sample is that far off
 
 
 class Run:
@@ -46,6 +48,8 @@ class Run:
             self._learn(trial)
         self._older = [t for t in past if t.run != self._id]
         self._spent = len({self._space.places(t.config) for t in past if t.run == self._id})
+        self._proposals: list[Proposal] = []
+        self._pinned: set[Places] = set()  # seeds, which stay in until the final
 
     def go(self) -> Verdict:
         """Search until the budget is spent, then let the best meet the default; return the stored verdict."""
@@ -67,10 +71,7 @@ class Run:
         return "" if last in concluded else last
 
     def _search(self) -> None:
-        kept, dropped = seeds.usable(self._task.declaration, self._plan.seeds)
-        for seed, reason in dropped:
-            self._plan.listener(events.SeedDropped(seed, reason))
-        asking = search.Seeded(self._space, kept, self._strategy)
+        asking = self._seeded()
         if not self._plan.measure_all:
             for prior in priors.of(self._store, self._task.subject, self._space):
                 asking.tell(prior.trials, origin=prior.origin)
@@ -81,21 +82,39 @@ class Run:
             if not batch:
                 break
             asked += len(batch)
-            self._measure(batch, kept, self._strategy.name)
+            self._measure(batch, asking)
             asking.tell([Trial(c, self.known[self._space.places(c)]) for c in batch if self._is_known(c)])
+        self._proposals = seeding.fates(self._proposals, asking, self._space)
+
+    def _seeded(self) -> search.Seeded:
+        """Return the search that begins with what users and heuristics propose."""
+        task, plan = self._task, self._plan
+        sources = task.sources if plan.heuristics and not plan.measure_all else ()
+        about = task.declaration, task.subject, task.hardware
+        found = seeding.propose(*about, plan.seeds, sources)
+        self._proposals = [replace(p, fate="known") if self._is_moot(p) else p for p in found]
+        if found:
+            plan.listener(events.Proposed(tuple(self._proposals)))
+        kept = seeding.seeds_of(self._proposals)
+        self._pinned = {self._space.places(seed.config) for seed in kept}
+        moves = seeding.moves_of(*about, sources)
+        return search.Seeded(self._space, kept, self._strategy, seed=plan.seed, moves=moves)
+
+    def _is_moot(self, proposal: Proposal) -> bool:
+        return proposal.fate == "tried" and self._is_known(proposal.config)
 
     @property
     def _batch(self) -> int:
         """How many configs to ask at once: where they are built first, enough to keep all cores busy."""
         return _BATCH if self._task.build is None else max(_BATCH, _cores())
 
-    def _measure(self, batch: Sequence[Config], kept: Sequence[Config], strategy: str) -> None:
+    def _measure(self, batch: Sequence[Config], asking: search.Seeded) -> None:
         """Measure what is new in a batch; for a data set, everything in it as often as everything else."""
         fresh = [config for config in batch if not self._is_known(config)]
         if self._plan.measure_all and self.measured == 1:  # the default was alone when it was measured
             fresh = [self._default, *fresh]
-        self._evaluate([c for c in fresh if c in kept], "seed")
-        self._evaluate([c for c in fresh if c not in kept], strategy)
+        for source, configs in groupby(fresh, lambda c: asking.proposer(c) or self._strategy.name):
+            self._evaluate(list(configs), source)
         if self._plan.measure_all:
             laps = (self._task.work.policy.steps or _COLLECT_SAMPLES) - 1
             self._race([config for config in fresh if self._is_timed(config)], (Round(laps, inf),))
@@ -166,16 +185,17 @@ class Run:
 
     def _runners(self) -> list[Config]:
         """Return the configs that may be the best, best first, each found right on all inputs."""
-        while unsure := [c for c in self._within(ENTRY) if self._space.places(c) not in self._verified]:
+        while unsure := [c for c in self._entrants() if self._space.places(c) not in self._verified]:
             for config in unsure:
                 self._verified.add(self._space.places(config))
                 self._is_right(config, 1)
-        return self._within(ENTRY)
+        return self._entrants()
 
-    def _within(self, factor: float) -> list[Config]:
-        """Return the configs within a factor of the best, best first."""
-        limit_s = factor * self._best_s()
-        return [self._configs[p] for p in self._ranked() if self._times[p] <= limit_s]
+    def _entrants(self) -> list[Config]:
+        """Return the configs that are near enough to the best, best first; seeds of any but a hopeless time."""
+        best_s = self._best_s()
+        limits_s = {p: (_PINNED if p in self._pinned else ENTRY) * best_s for p in self._times}
+        return [self._configs[p] for p in self._ranked() if self._times[p] <= limits_s[p]]
 
     def _challenger(self, order: Sequence[Gap]) -> Config | None:
         """Return the winner of a race; of equals, the default or else the first in the space's order."""
@@ -227,7 +247,8 @@ class Run:
         return pair
 
     def _conclude(self, verdict: Verdict) -> Verdict:
-        whole = replace(verdict, evaluations=len(self.known), run=self._id, at=time.time())
+        proposals = tuple(self._proposals)
+        whole = replace(verdict, evaluations=len(self.known), run=self._id, at=time.time(), proposals=proposals)
         self._store.conclude(self._task.subject, whole)
         self._plan.listener(events.Concluded(whole))
         return whole

@@ -4,13 +4,19 @@ import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import overload
 
 from tunewise import settings
+from tunewise.decision import Declaration
+from tunewise.decision.trial import ProposerKind
 from tunewise.errors import InvalidSetting
-from tunewise.heuristics import Heuristic, load_path, load_places, load_plugin
+from tunewise.heuristics import Expert, Heuristic, load_object, load_path, load_places, load_plugin
+from tunewise.heuristics.registry import experts_of
 from tunewise.heuristics.shipped import shipped
 from tunewise.session import context
 from tunewise.store import renew_in_children
+
+Source = Heuristic | Expert
 
 _log = logging.getLogger(__name__)
 
@@ -20,9 +26,10 @@ class _Shelf:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.loaded: tuple[Heuristic, ...] = ()  # the latest first
+        self.loaded: tuple[Source, ...] = ()  # the latest first
         self.found: tuple[Heuristic, ...] | None = None
-        self.broken: set[str] = set()
+        self.reported: set[str] = set()
+        self.hung: set[str] = set()  # not asked again in this process
         renew_in_children(self)
         context.remember_to_forget(self)
 
@@ -34,8 +41,8 @@ class _Shelf:
         """Begin a forked child with a lock of its own."""
         self.lock = threading.RLock()
 
-    def all(self) -> tuple[Heuristic, ...]:
-        """Return all heuristics in force, in the order they are asked."""
+    def all(self) -> tuple[Source, ...]:
+        """Return all heuristics in force but the registry's, in the order they are asked."""
         with self.lock:
             found = self.found  # another thread may forget at any moment: what was read once is used from here on
             if found is None:
@@ -47,15 +54,25 @@ class _Shelf:
 _shelf = _Shelf()
 
 
-def load_heuristic(path: str | Path | None = None, *, plugin: str | None = None) -> tuple[Heuristic, ...]:
-    """Put heuristics in force for this process and return them: of a model file, a generated module or a directory.
+@overload
+def load_heuristic(what: str | Path) -> tuple[Heuristic, ...]: ...
+@overload
+def load_heuristic(what: Source | type[Expert] | None = None, *, plugin: str | None = None) -> tuple[Source, ...]: ...
+def load_heuristic(
+    what: str | Path | Source | type[Expert] | None = None, *, plugin: str | None = None
+) -> tuple[Source, ...]:
+    """Put heuristics in force for this process and return them.
 
-    `plugin` names what an installed package offers instead; nothing of it is loaded before that. Of several heuristics
-    for one decision the one loaded last is asked first. Raises NotFound, or InvalidModel for what is not sound.
+    They are of a model file, a table, a generated module or a directory of those; or an `Expert` of yours. `plugin`
+    names what an installed package offers instead; nothing of it is loaded before that. Of several heuristics for one
+    decision the one loaded last is asked first. Raises NotFound, or InvalidModel for what is not sound.
     """
-    if (path is None) == (plugin is None):
-        raise InvalidSetting("load_heuristic takes a path or the name of a plugin, and not both")
-    loaded = load_plugin(plugin) if plugin is not None else load_path(path or "")
+    if (what is None) == (plugin is None):
+        raise InvalidSetting("load_heuristic takes a path or a heuristic, or the name of a plugin, and not both")
+    if plugin is not None:
+        loaded = load_plugin(plugin)
+    else:
+        loaded = load_path(what) if isinstance(what, str | Path) else load_object(what)
     with _shelf.lock:
         _shelf.loaded = loaded + _shelf.loaded
     context.refresh()
@@ -71,17 +88,59 @@ def drop_heuristics() -> None:
 
 def heuristics_for(decision: str) -> Sequence[Heuristic]:
     """Return the heuristics in force for a decision, in the order they are asked."""
-    return [heuristic for heuristic in _shelf.all() if heuristic.decision == decision]
+    return [one for one in _shelf.all() if isinstance(one, Heuristic) and one.decision == decision]
+
+
+def experts_for(declaration: Declaration) -> Sequence[Expert]:
+    """Return the rules of thumb for a decision, in the order they are asked: loaded ones, then those that ship."""
+    loaded = [one for one in _shelf.all() if not isinstance(one, Heuristic)]
+    return [one for one in (*loaded, *experts_of(declaration.backend)) if _is_for(one, declaration)]
+
+
+def sources_for(declaration: Declaration) -> Sequence[Source]:
+    """Return all that may propose seeds for a decision: rules of thumb, tables, then what was learned."""
+    named = sorted(heuristics_for(declaration.name), key=lambda one: one.kind != "table")
+    return [*experts_for(declaration), *named]
+
+
+def kind_of(source: Source) -> ProposerKind:
+    """Return what kind of heuristic it is."""
+    return source.kind if isinstance(source, Heuristic) else "expert"
 
 
 def decisions_known() -> list[str]:
     """Return the names of all decisions that heuristics are in force for."""
-    return sorted({heuristic.decision for heuristic in _shelf.all()})
+    return sorted({one.decision for one in _shelf.all() if isinstance(one, Heuristic)})
 
 
-def report(heuristic: Heuristic, error: Exception) -> None:
-    """Log that a heuristic broke, once by its name; the program goes on without it."""
-    if heuristic.name not in _shelf.broken:
-        _shelf.broken.add(heuristic.name)
-        said = f"{type(error).__name__}: {error}"
-        _log.warning("heuristic %s of %s broke and is passed over: %s", heuristic.name, heuristic.decision, said)
+def ban(source: Source) -> None:
+    """Never ask a heuristic again in this process: every time would cost as much again."""
+    _shelf.hung.add(source.name)
+
+
+def is_banned(source: Source) -> bool:
+    """Return whether a heuristic is not to be asked again."""
+    return source.name in _shelf.hung
+
+
+def report(source: Source, said: str) -> None:
+    """Log what is wrong with a heuristic, once by its name; the program goes on without it."""
+    _say_once(source.name, f"heuristic {source.name} {said}")
+
+
+def report_decision(decision: str, said: str) -> None:
+    """Log, once a decision, that its heuristics cannot be asked."""
+    _say_once(f"decision {decision}", f"heuristics are not asked: {said}")
+
+
+def _say_once(about: str, said: str) -> None:
+    with _shelf.lock:
+        is_told = about in _shelf.reported
+        _shelf.reported.add(about)
+    if not is_told:
+        _log.warning("%s", said)
+
+
+def _is_for(expert: Expert, declaration: Declaration) -> bool:
+    backend, decision = getattr(expert, "backend", ""), getattr(expert, "decision", "")
+    return backend in ("", declaration.backend) and decision in ("", declaration.name)

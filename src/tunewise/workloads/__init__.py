@@ -1,8 +1,8 @@
-"""Decisions that come with tunewise: C kernels and choices between library functions, real work on any CPU."""
+"""Decisions that come with tunewise: C and OpenCL kernels and choices between library functions, real work anywhere."""
 
 import difflib
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tunewise.errors import MissingPart, NotFound
 
@@ -17,13 +17,16 @@ _MODULES = {
     "convolve1d": "library",
     "isin": "library",
     "sort": "library",
+    "opencl-gemm": "opencl_gemm",
+    "opencl-conv2d": "opencl_conv2d",
+    "opencl-softmax": "opencl_softmax",
 }
-_C_KERNELS = ("gemm", "conv2d", "softmax")
+Backend = Literal["c", "python", "opencl"]
 
 
-def names(*, needs_compiler: bool | None = None) -> tuple[str, ...]:
-    """Return the built-in decisions: all of them, or only those that do or do not need a C compiler."""
-    return tuple(name for name in _MODULES if needs_compiler is None or (name in _C_KERNELS) == needs_compiler)
+def names(*, backend: Backend | None = None) -> tuple[str, ...]:
+    """Return the built-in decisions: all of them, or only those of a backend."""
+    return tuple(name for name in _MODULES if backend is None or _backend(name) == backend)
 
 
 def find(name: str) -> "Decision":
@@ -40,3 +43,10 @@ def find(name: str) -> "Decision":
         raise MissingPart(f"the built-in decision {name!r} needs numpy: pip install 'tunewise[tune]'") from None
     decision: Decision = module.DECISIONS[name]
     return decision
+
+
+def _backend(name: str) -> Backend:
+    module = _MODULES[name]
+    if module.startswith("opencl_"):
+        return "opencl"
+    return "python" if module == "library" else "c"

@@ -1,6 +1,6 @@
 """A C kernel and the parameters that are compiled into it; the others are given to it at run time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tunewise.decision import Config
@@ -23,8 +23,13 @@ class Compiled:
         return self.kernel.load(self.defines(config))
 
     def defines(self, config: Config) -> dict[str, int | str | bool]:
-        """Return the `-D` parameters of a config: in capitals, names and words alike, as our C sources have them."""
-        return {name.upper(): _spelled(config[name]) for name in self.names}
+        """Return the `-D` parameters of a config."""
+        return defines(config, self.names)
+
+
+def defines(config: Config, names: Iterable[str]) -> dict[str, int | str | bool]:
+    """Return parameters of a config for `-D`: in capitals, names and words alike, as our sources have them."""
+    return {name.upper(): _spelled(config[name]) for name in names}
 
 
 def _spelled(value: object) -> int | str | bool:

@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from tunewise.decision import Check, Problem, Space, detect
+from tunewise.decision import Check, Space, detect, registers
 from tunewise.errors import InvalidProblem
 from tunewise.measure.ckernel import CKernel
 from tunewise.session import Decision
-from tunewise.workloads import registers
+from tunewise.workloads import images
 from tunewise.workloads.compiled import Compiled
-
-Array = np.ndarray[Any, np.dtype[np.float32]]
+from tunewise.workloads.images import Array
 
 KERNEL = CKernel(
     Path(__file__).parent / "kernels" / "conv2d.c",
@@ -20,27 +19,6 @@ KERNEL = CKernel(
     "int64_t fh, int64_t fw, int64_t strip",
 )
 COMPILED = Compiled(KERNEL, ("algorithm", "rows", "nv", "vector", "fixed"))
-
-
-def _features(image: Array, filter: Array) -> dict[str, int]:
-    return {"h": image.shape[0], "w": image.shape[1], "fh": filter.shape[0], "fw": filter.shape[1]}
-
-
-def _inputs(problem: Problem, seed: int) -> tuple[Array, Array]:
-    h, w, fh, fw = (int(problem[name]) for name in ("h", "w", "fh", "fw"))
-    return _image_and_filter(h, w, fh, fw, seed)
-
-
-def _ragged(problem: Problem) -> list[tuple[Array, Array]]:
-    """Outputs of one element, one row and one column, sizes around every tile's edge, all compiled-in filters."""
-    sizes = [(1, 1, 1, 1), (3, 3, 3, 3), (1, 150, 1, 4), (45, 1, 2, 1), (9, 70, 3, 3), (21, 137, 5, 5), (17, 43, 7, 7)]
-    image, filter = _image_and_filter(19, 83, 2, 6, seed=9)
-    return [*(_image_and_filter(*size, seed=3) for size in sizes), (image * np.float32(1e6), filter)]
-
-
-def _image_and_filter(h: int, w: int, fh: int, fw: int, seed: int) -> tuple[Array, Array]:
-    random = np.random.default_rng(seed)
-    return random.standard_normal((h, w), np.float32), random.standard_normal((fh, fw), np.float32)
 
 
 def _space() -> Space:
@@ -76,14 +54,14 @@ CONV2D = Decision(
         "fixed": 3,
         "strip": 0,
     },
-    features=_features,
+    features=images.features,
     derived={
         "outputs": lambda problem: (problem["h"] - problem["fh"] + 1) * (problem["w"] - problem["fw"] + 1),
         "taps": lambda problem: problem["fh"] * problem["fw"],
         "is_compiled_in": lambda problem, config: int(problem["fh"] == problem["fw"] == config["fixed"]),
     },
-    inputs=_inputs,
-    check=Check(inputs=_ragged),
+    inputs=images.inputs,
+    check=Check(inputs=images.ragged),
     backend="c",
     libraries=("numpy",),
 )

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tunewise.decision import Check, Config, Problem, Space, boolean, detect, pow2
+from tunewise.decision import Check, Config, MatmulFact, Problem, Space, boolean, detect, pow2, registers
 from tunewise.errors import InvalidProblem
 from tunewise.measure.ckernel import CKernel
 from tunewise.session import Decision
-from tunewise.workloads import registers
 from tunewise.workloads.compiled import Compiled
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -27,6 +26,11 @@ COMPILED = Compiled(
 
 def _features(a: Array, b: Array) -> dict[str, int]:
     return {"m": a.shape[0], "n": b.shape[1], "k": a.shape[1]}
+
+
+def _fact(problem: Problem) -> MatmulFact:
+    m, n, k = (max(1, int(problem[name])) for name in "mnk")
+    return MatmulFact(m, n, k)
 
 
 def _inputs(problem: Problem, seed: int) -> tuple[Array, Array]:
@@ -98,6 +102,7 @@ GEMM = Decision(
         "flops": lambda problem: 2 * problem["m"] * problem["n"] * problem["k"],
         "useful_share": _useful_share,
     },
+    facts=_fact,
     inputs=_inputs,
     check=Check(inputs=_ragged),
     backend="c",

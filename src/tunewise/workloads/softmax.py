@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tunewise.decision import Check, Problem, Space, detect
+from tunewise.decision import Check, Problem, ReductionFact, Space, detect, registers
 from tunewise.errors import InvalidProblem
 from tunewise.measure.ckernel import CKernel
 from tunewise.session import Decision
-from tunewise.workloads import registers
 from tunewise.workloads.compiled import Compiled
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -70,6 +69,7 @@ SOFTMAX = Decision(
     },
     features=_features,
     derived={"elements": lambda problem: problem["rows"] * problem["columns"]},
+    facts=lambda problem: ReductionFact(max(1, int(problem["rows"])), max(1, int(problem["columns"])), passes=3),
     inputs=_inputs,
     check=Check(inputs=_ragged),
     backend="c",

@@ -1,6 +1,6 @@
-"""What register tiles have to fit into: the vector registers of this machine."""
+"""Vector registers of a CPU: how many there are, and how many floats one holds."""
 
-from tunewise.decision import Hardware
+from tunewise.decision.hardware import Hardware
 
 
 def vector_widths(machine: Hardware) -> list[int]:

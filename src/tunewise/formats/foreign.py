@@ -1,0 +1,122 @@
+"""Others' files, all of them: one line a format says how it is known, read and written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from tunewise.errors import InvalidData, InvalidFile, NotFound
+from tunewise.formats import (
+    helionbest,
+    helionlog,
+    kerneltuner_findings,
+    t4_findings,
+    tritoncache,
+    tunable,
+    vllm,
+)
+from tunewise.formats.findings import Finding
+from tunewise.formats.torn import Content, decode, load
+from tunewise.formats.writing import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format: `name` is what `--format` takes, `about` what people call a file of it.
+
+    Files of winners tell which config to use, and become a table; others tell what was measured. With `names_files`,
+    the name of a file is a part of what it says, so that it can only be written into a directory.
+    """
+
+    name: str
+    about: str
+    knows: Callable[[Content], bool]
+    read: Callable[[Content], list[Finding]]
+    write: Callable[[Sequence[Finding]], list[Written]]
+    tells_winners: bool = False
+    names_files: bool = False
+
+
+class _Outline(msgspec.Struct, frozen=True):
+    """Which of the fields that tell formats apart a JSON file has."""
+
+    cache: msgspec.Raw = msgspec.Raw()
+    results: msgspec.Raw = msgspec.Raw()
+    configs_timings: msgspec.Raw = msgspec.Raw()
+    config: msgspec.Raw = msgspec.Raw()
+
+
+def _has(field: str) -> Callable[[Content], bool]:
+    def knows(content: Content) -> bool:
+        try:
+            outline = decode(content, _Outline)
+        except ValueError:
+            return False
+        return bytes(getattr(outline, field)) != b""
+
+    return knows
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("vllm", "vLLM tuned config", vllm.is_tuned, vllm.read, vllm.write, True, True),
+    Format("tunable", "torch.cuda.tunable result", tunable.is_results, tunable.read, tunable.write, True),
+    Format("triton", "Triton autotuning cache", _has("configs_timings"), tritoncache.read, tritoncache.write),
+    Format("kernel-tuner", "Kernel Tuner cache", _has("cache"), kerneltuner_findings.read, kerneltuner_findings.write),
+    Format("t4", "T4 results file", _has("results"), t4_findings.read, t4_findings.write),
+    Format("helion-log", "Helion autotuning log", helionlog.is_csv, helionlog.read_csv, helionlog.write_csv),
+    Format("helion-trace", "Helion autotuning trace", helionlog.is_trace, helionlog.read_trace, helionlog.write_trace),
+    Format("helion-best", "Helion .best_config", _has("config"), helionbest.read, helionbest.write, True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """What a file of others tells: its format, its findings in their order, and a remark on what is missing."""
+
+    path: Path
+    format: Format
+    findings: tuple[Finding, ...]
+    remark: str = ""
+
+
+def named(name: str) -> Format:
+    """Return a format by its name; raises NotFound for any other."""
+    for one in FORMATS:
+        if one.name == name:
+            return one
+    raise NotFound(f"there is no format {name!r}; there are {', '.join(one.name for one in FORMATS)}")
+
+
+def read(path: Path | str, name: str | None = None) -> Foreign:
+    """Return what a file tells, plain or gzip, in a named format or in the one that it looks like.
+
+    Raises NotFound where there is no such file, and InvalidFile, with the place, where it is not of the format.
+    """
+    content = load(Path(path))
+    chosen = named(name) if name is not None else _recognised(content)
+    try:
+        found = tuple(chosen.read(content))
+        if not found:
+            raise ValueError("it holds no config")
+    except ValueError as error:
+        raise InvalidFile(f"{path} is no sound {chosen.about}: {error}") from None
+    return Foreign(content.path, chosen, found, f"ends early; {len(found)} configs were read" if content.is_cut else "")
+
+
+def write(findings: Sequence[Finding], name: str) -> list[Written]:
+    """Return findings as files of a format; raises InvalidData where it cannot say what they tell."""
+    chosen = named(name)
+    if not findings:
+        raise InvalidData(f"there is nothing to write as a {chosen.about}")
+    try:
+        return chosen.write(findings)
+    except ValueError as error:
+        raise InvalidData(f"no {chosen.about} can be written: {error}") from None
+
+
+def _recognised(content: Content) -> Format:
+    for one in FORMATS:
+        if one.knows(content):
+            return one
+    raise InvalidFile(f"{content.path} is of no format we know: {', '.join(one.name for one in FORMATS)}")

@@ -1,0 +1,34 @@
+"""What a writer of a format makes: files with a name and bytes, JSON as others write it."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file to be: what it is called where a directory is given, and what it holds.
+
+    A format may tell a part in a second file; `beside` says where that lies, given where the first one does.
+    """
+
+    name: str
+    raw: bytes
+    second: bytes = b""
+    beside: Callable[[Path], Path] | None = None
+
+    def files(self, path: Path) -> Iterator[tuple[Path, bytes]]:
+        """Yield the files that it is, each with its place, when the first one lies at `path`."""
+        yield path, self.raw
+        if self.beside is not None and self.second:
+            yield self.beside(path), self.second
+
+
+def json_text(document: Mapping[str, Any], indent: int | None = None) -> bytes:
+    """Return a document as JSON the way Python's own writer does, which is what these formats are read and written by.
+
+    Infinity stays Infinity: Triton writes its failures so.
+    """
+    return (json.dumps(document, indent=indent) + "\n").encode()

@@ -1,0 +1,1 @@
+"""Expert heuristics that ship: one file a family, listed in the registry."""

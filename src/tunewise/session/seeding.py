@@ -1,0 +1,189 @@
+"""Seeds: what users and heuristics propose to try first, made usable, and the moves heuristics add to a search."""
+
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tunewise.decision import Config, Declaration, Hardware, Proposal, Space, Subject
+from tunewise.decision.trial import ProposerKind
+from tunewise.errors import InvalidProblem
+from tunewise.heuristics import Case, Expert, Heuristic
+from tunewise.heuristics.expert import MOST
+from tunewise.search.seeded import Moves, Seed, Seeded
+from tunewise.session import asking, shelf
+
+USER = "seed"  # who proposed what `tune(seeds=...)` gives
+_OF_A_MODEL = 3  # configs that a learned heuristic proposes: what it ranks first is not always the best
+_MOVES = 9  # of one heuristic around one config
+
+
+def usable(declaration: Declaration, seeds: Iterable[Any]) -> tuple[list[Config], list[tuple[Any, str]]]:
+    """Return the seeds as legal configs in rank order, each once, and those that had to be dropped with the reason."""
+    proposals = _judged(declaration, [(USER, "user", seed) for seed in seeds])
+    kept = [proposal.config for proposal in proposals if proposal.fate == "tried"]
+    return kept, [(proposal.config, proposal.detail) for proposal in proposals if proposal.fate == "dropped"]
+
+
+def propose(
+    declaration: Declaration,
+    subject: Subject,
+    hardware: Hardware,
+    seeds: Iterable[Any],
+    sources: Sequence[shelf.Source],
+) -> list[Proposal]:
+    """Return what users, then heuristics propose, their best guesses before anybody's second ones."""
+    of_users: list[tuple[str, ProposerKind, Any]] = [(USER, "user", seed) for seed in seeds]
+    case = case_of(declaration, subject, hardware) if sources else None
+    lists = [_guesses(source, case, subject) for source in sources] if case is not None else []
+    in_turns = [row[rank] for rank in range(MOST) for row in lists if rank < len(row)]
+    return _judged(declaration, of_users + in_turns)
+
+
+def seeds_of(proposals: Sequence[Proposal]) -> list[Seed]:
+    """Return the proposals that are to be tried, as a search takes them."""
+    return [Seed(p.config, p.by, p.kind == "user") for p in proposals if p.fate in ("tried", "known")]
+
+
+def fates(proposals: Sequence[Proposal], search: Seeded, space: Space) -> list[Proposal]:
+    """Return the proposals after a run: those that were to be tried and were not say why."""
+    dropped = {space.places(seed.config): reason for seed, reason in search.dropped}
+    waiting = {space.places(seed.config) for seed in search.waiting}
+
+    def fate(proposal: Proposal) -> Proposal:
+        if proposal.fate != "tried":
+            return proposal
+        places = space.places(proposal.config)
+        if places in dropped:
+            return replace(proposal, fate="skipped", detail=dropped[places])
+        if places in waiting:
+            return replace(proposal, fate="skipped", detail="the budget was spent before its turn")
+        return proposal
+
+    return [fate(proposal) for proposal in proposals]
+
+
+def moves_of(
+    declaration: Declaration, subject: Subject, hardware: Hardware, sources: Sequence[shelf.Source]
+) -> Moves | None:
+    """Return what heuristics would try next to a config, or None where none has a say."""
+    case = case_of(declaration, subject, hardware) if sources else None
+    movers = [] if case is None else [source for source in sources if _why_not_asked(source, case, subject) is None]
+    movers = [source for source in movers if _has_moves(source)]
+    if not movers or case is None:
+        return None
+
+    def moves(config: Config) -> list[Seed]:
+        rows = [(source.name, source, _moves(source, case, config)) for source in movers]
+        found = _judged(
+            declaration, [(name, shelf.kind_of(source), move) for name, source, row in rows for move in row]
+        )
+        return [Seed(proposal.config, proposal.by) for proposal in found if proposal.fate == "tried"]
+
+    return moves
+
+
+def case_of(declaration: Declaration, subject: Subject, hardware: Hardware) -> Case | None:
+    """Return what heuristics are asked about; None, with one report, where the decision's own functions break."""
+    try:
+        features, facts = declaration.derive(subject.problem), declaration.facts_of(subject.problem)
+    except InvalidProblem as error:
+        shelf.report_decision(declaration.name, str(error))
+        return None
+    return Case(features, hardware, declaration.space, declaration.default, facts)
+
+
+def promoted(declaration: Declaration, subject: Subject, hardware: Hardware, source: Expert) -> Config | str:
+    """Return the first seed of a promoted heuristic as a config of the space, or why there is none."""
+    case = case_of(declaration, subject, hardware)
+    if case is None:
+        return "cannot be asked"
+    reason = _why_not_asked(source, case, subject)
+    if reason is not None:
+        return reason
+    try:
+        guesses = asking.ask(source, lambda: source.seeds(case), 1)
+    except asking.Silent as silent:
+        return str(silent)
+    if not guesses:
+        return "does not apply to this problem"
+    (proposal,) = _judged(declaration, [(source.name, "expert", guesses[0])])
+    return proposal.detail if proposal.fate == "dropped" else proposal.config
+
+
+def _guesses(source: shelf.Source, case: Case, subject: Subject) -> list[tuple[str, ProposerKind, Any]]:
+    if _why_not_asked(source, case, subject) is not None:
+        return []
+    try:
+        found = asking.ask(source, lambda: _seeds(source, case), _most(source))
+    except asking.Silent:
+        return []
+    return [(source.name, shelf.kind_of(source), guess) for guess in found]
+
+
+def _seeds(source: shelf.Source, case: Case) -> Any:
+    if isinstance(source, Heuristic):
+        return source.rank(case.features)[: _most(source)]
+    return source.seeds(case)
+
+
+def _most(source: shelf.Source) -> int:
+    if isinstance(source, Heuristic):
+        return _OF_A_MODEL if source.kind == "learned" else MOST
+    return max(1, min(int(getattr(source, "most", 1)), MOST))
+
+
+def _why_not_asked(source: shelf.Source, case: Case, subject: Subject) -> str | None:
+    if isinstance(source, Heuristic):
+        return source.why_elsewhere({part.name: part.value for part in subject.environment.parts})
+    on = getattr(source, "hardware", None)
+    return None if on is None else str(why) if (why := on.why_not(case.hardware)) else None
+
+
+def _has_moves(source: shelf.Source) -> bool:
+    own = getattr(type(source), "neighbors", None)
+    return own is not None and own is not Expert.neighbors
+
+
+def _moves(source: shelf.Source, case: Case, config: Config) -> list[Any]:
+    try:
+        return asking.ask(source, lambda: source.neighbors(case, dict(config)), _MOVES)  # type: ignore[union-attr]
+    except asking.Silent:
+        return []
+
+
+def _judged(declaration: Declaration, guesses: Sequence[tuple[str, ProposerKind, Any]]) -> list[Proposal]:
+    return list(_judge(declaration, guesses))
+
+
+def _judge(declaration: Declaration, guesses: Sequence[tuple[str, ProposerKind, Any]]) -> Iterator[Proposal]:
+    """Yield each guess completed and repaired, or with the reason it is dropped; what was proposed before, as such."""
+    ranks: dict[str, int] = {}
+    first: dict[tuple[int, ...], str] = {}
+    for by, kind, guess in guesses:
+        ranks[by] = ranks.get(by, 0) + 1
+        proposal = _legal(declaration, Proposal(by, kind, ranks[by], {}), guess)
+        if proposal.fate != "dropped":
+            places = declaration.space.places(proposal.config)
+            if places in first:
+                proposal = replace(proposal, fate="repeated", detail=f"proposed by {first[places]} before")
+            first.setdefault(places, by)
+        yield proposal
+
+
+def _legal(declaration: Declaration, proposal: Proposal, guess: Any) -> Proposal:
+    space = declaration.space
+    if not isinstance(guess, Mapping):
+        said = f"a seed is a config such as {dict(declaration.default)}, not {type(guess).__name__}"
+        return replace(proposal, fate="dropped", detail=said)
+    whole = {**declaration.default, **guess}
+    try:
+        reason = space.why_not(whole)
+        if reason is None:
+            return replace(proposal, config=space.config(whole))
+        repaired = space.repair(whole)
+    except Exception as error:  # a value that is not even comparable
+        reason, repaired = f"{type(error).__name__}: {error}", None
+    if repaired is None:
+        return replace(proposal, fate="dropped", detail=f"{reason}; proposed: {reprlib.repr(dict(guess))}")
+    return replace(proposal, config=repaired, detail=f"repaired: {reason}")

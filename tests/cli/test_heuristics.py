@@ -1,0 +1,69 @@
+"""`heuristics` and `learn`: what proposals were worth, and seeds from everything remembered."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from click.testing import Result
+
+import tunewise as tw
+from tunewise.heuristics import Heuristic
+from tunewise.heuristics.registry import BY_BACKEND
+
+Cli = Callable[..., Result]
+Asked = Callable[..., Any]
+
+
+def test_without_a_decision_the_shipped_rules_are_listed(asked: Asked) -> None:
+    found = {(row["backend"], row["name"]) for row in asked("heuristics")["heuristics"]}
+    assert found == {(backend, expert.name) for backend, experts in BY_BACKEND.items() for expert in experts}
+
+
+def test_proposals_of_a_tuning_run_are_shown_with_who_won(cli: Cli, asked: Asked, toy: str) -> None:
+    tw.load_heuristic(Heuristic("hint", "toy", lambda features: [{"work": 1}], kind="table"))
+    try:
+        asked("tune", toy, "--problem", "n=2000")
+    finally:
+        tw.drop_heuristics()
+    shown = asked("heuristics", "toy", "--runs")
+    (row,) = shown["heuristics"]
+    assert (row["name"], row["kind"], row["runs"], row["proposed"]) == ("hint", "table", 1, 1)
+    (run,) = shown["runs"]
+    assert run["problem"]["n"] == 2000
+    assert run["proposals"][0]["config"]["work"] == 1
+    assert "hint" in cli("heuristics", "toy").stdout
+    assert "tried" in cli("heuristics", "toy", "--runs").stdout
+
+
+def test_a_decision_that_heard_no_proposals_says_so(cli: Cli, asked: Asked, toy: str) -> None:
+    asked("tune", toy, "--problem", "n=300", "--budget", 1)
+    result = cli("heuristics", "toy")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "0 tuning runs of toy heard proposals" in result.stderr
+
+
+def test_learned_seeds_are_tried_first_by_the_next_run_and_answer_nothing(asked: Asked, toy: str, home: Path) -> None:
+    for n in (500, 2000, 8000):
+        asked("tune", toy, "--problem", f"n={n}")
+    (model,) = asked("learn", "--seeds", "toy")["models"]
+    assert (model["decision"], model["problems"]) == ("toy", 3)
+    assert Path(model["model"]) == home / "heuristics" / "toy.seeds.json"
+    assert asked("explain", toy, "--problem", "n=4000")["explanations"][0]["answer"]["rung"] in ("near", "default")
+    asked("tune", toy, "--problem", "n=4000")
+    (row,) = asked("heuristics", "toy")["heuristics"]
+    assert (row["name"], row["kind"], row["runs"]) == ("toy.seeds.json", "learned", 1)
+
+
+def test_seeds_are_not_learned_from_a_single_problem(cli: Cli, asked: Asked, toy: str, home: Path) -> None:
+    asked("tune", toy, "--problem", "n=500")
+    result = cli("learn", "--seeds", "toy")
+    assert result.exit_code != 0
+    assert "tune another one first" in result.stderr
+    assert not (home / "heuristics").exists()
+
+
+def test_a_decision_nobody_tuned_is_named_with_the_one_that_may_be_meant(cli: Cli, asked: Asked, toy: str) -> None:
+    asked("tune", toy, "--problem", "n=500")
+    result = cli("learn", "--seeds", "toi")
+    assert result.exit_code != 0
+    assert "did you mean 'toy'?" in result.stderr
