@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from msgspec.structs import replace
 
 from tunewise import models
 from tunewise.codegen.helion import helion_file_name, helion_source
@@ -34,3 +35,21 @@ def test_the_command_line_refuses_what_makes_no_sense(
 ) -> None:
     models.save(MODEL, tmp_path / "mm.json")
     assert cli("generate", tmp_path / "mm.json", *wrong).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("decision", "column", "words", "said"),
+    [
+        ("mm", "arg0_dim0", (), "say which one it is for, as in kernel='matmul' or --kernel matmul"),
+        ("helion.mm", "m", (), "--feature 'm=args[0].shape[0]'"),
+        ("helion.mm", "arg0_dim0", ("--feature", "arg0=args[0]"), "no model has the feature 'arg0'; there are "),
+    ],
+)
+def test_what_is_missing_or_misspelt_is_told_with_the_way_out(
+    cli: Callable[..., Result], tmp_path: Path, decision: str, column: str, words: tuple[str, ...], said: str
+) -> None:
+    columns = Columns((Number(column, 8.0, 64.0),))
+    models.save(replace(MODEL, card=Card(decision=decision), columns=columns), tmp_path / "mm.json")
+    told = cli("generate", tmp_path / "mm.json", "--lang", "helion", *words)
+    assert told.exit_code == 1
+    assert said in told.stderr

@@ -67,3 +67,17 @@ def test_a_decision_nobody_tuned_is_named_with_the_one_that_may_be_meant(cli: Cl
     result = cli("learn", "--seeds", "toi")
     assert result.exit_code != 0
     assert "did you mean 'toy'?" in result.stderr
+
+
+def test_every_run_is_shown_only_of_a_decision(cli: Cli) -> None:
+    result = cli("heuristics", "--runs")
+    assert result.exit_code != 0
+    assert "--runs needs a decision" in result.stderr
+
+
+def test_a_place_for_models_that_cannot_be_made_is_named(cli: Cli, asked: Asked, toy: str, tmp_path: Path) -> None:
+    asked("tune", toy, "--problem", "n=500", "--problem", "n=2000")
+    (tmp_path / "file").touch()
+    result = cli("learn", "--seeds", "toy", "--out", str(tmp_path / "file" / "models"))
+    assert result.exit_code != 0
+    assert "file/models cannot be made: Not a directory; choose another place with --out" in result.stderr

@@ -102,6 +102,12 @@ def test_a_table_is_exported_under_the_name_that_vllm_looks_for(asked: Asked, vl
     assert json.loads(Path(told["files"][0]).read_text()) == VLLM
 
 
+def test_a_second_file_beside_the_one_that_was_asked_for_is_told(cli: Cli, asked: Asked, tmp_path: Path) -> None:
+    asked("import", CACHE)
+    said = cli("export", "convolution_kernel", "--format", "helion-log", "--out", tmp_path / "log.csv").output
+    assert f"written to {tmp_path / 'log.csv'} and {tmp_path / 'log.meta.jsonl'}" in said.replace("\n", "")
+
+
 def test_several_problems_need_a_directory(cli: Cli, asked: Asked, tmp_path: Path, toy: str) -> None:
     asked("tune", toy, "--problem", "n=10", "--problem", "n=20", "--budget", 2)
     (tmp_path / "f.json").write_text("")
@@ -126,6 +132,7 @@ def test_names_can_be_changed_on_the_way(asked: Asked, vllm: Path, tmp_path: Pat
         (["import", __file__], "of no format we know"),
         (["import", CACHE, "--format", "t4"], "no sound T4 results file"),
         (["import", T4], "does not say which decision it is about"),
+        (["import", CACHE, "--rename", "blok=block"], "no feature or parameter 'blok' to rename"),
         (["export", "nothing", "--format", "t4", "--out", "x"], "nothing is remembered of 'nothing'"),
     ],
 )

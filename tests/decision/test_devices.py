@@ -50,7 +50,7 @@ def test_spelling_form_and_memory_size_may_vary(written, name):
     "name",
     [
         *("", "GPU", "NVIDIA", "RTX 4090 Laptop GPU", "RTX 3090 Ti", "NVIDIA H100 NVL", "A1000", "L40", "H100 40GB"),
-        *("AMD EPYC", "b200 and more", "A100X", "RTX 4090 D"),
+        *("AMD EPYC", "b200 and more", "A100X", "RTX 4090 D", "H100 " + "9" * 5000 + "GB"),
     ],
 )
 def test_a_relative_of_a_known_device_is_not_taken_for_it(name):

@@ -257,6 +257,39 @@ def test_the_authors_performance_model_ranks_what_nobody_knows(launched: Kernels
     assert {config.kwargs["block"] for config in tuner.timed} == {64}
 
 
+def first_model(n: int, block: int, num_warps: int, **rest: Any) -> float:
+    return float(block)  # the author's order: the default comes first
+
+
+@pytest.mark.parametrize("kept", [0.25, 10, 3])
+def test_triton_does_not_ask_the_authors_model_again_of_the_few_that_are_left(launched: Kernels, kept: float) -> None:
+    tuner = launched(256, perf_model=first_model, configs_top_k=kept)
+    assert len(tuner.timed) == min(5, 10 if kept == 0.25 else int(kept))
+    assert tuner.configs[0] in tuner.timed
+
+
+def test_where_all_is_to_be_timed_the_authors_model_has_the_word_it_always_had(launched: Kernels) -> None:
+    tuner = launched(256, perf_model=first_model, configs_top_k=0.25)
+    with tw.mode("tune"):
+        tuner.run(Tensor(), Tensor(), 512)
+    assert len(tuner.timed) == 5 + 10
+
+
+def test_replay_launches_the_default_where_the_author_pruned_what_is_known(launched: Kernels) -> None:
+    options = {"default": {"block": 256}}
+    with tw.mode("tune"):
+        before = launched(256, options)
+    assert before.best_config in before.configs[:20]
+    with tw.mode("replay"):
+        tuner = launched(256, options, early_config_prune=lambda configs, named_args, **kwargs: configs[20:])
+    assert as_ours(tuner, tuner.best_config) == decision_of(tuner).default
+
+
+def test_a_half_imported_torch_is_no_trouble(launched: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False)))
+    assert len(launched(256).timed) == 5
+
+
 def test_features_of_our_own_make_the_problem(launched: Kernels) -> None:
     launched(200, {"features": lambda args: {"rounded": -(-args["n"] // 256) * 256}})
     (subject,) = context.current_store().subjects(NAME)

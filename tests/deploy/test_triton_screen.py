@@ -11,7 +11,7 @@ from tunewise.decision import Failure, Hardware
 from tunewise.deploy import triton_children
 from tunewise.deploy.triton import screen
 from tunewise.deploy.triton_compile import Build
-from tunewise.errors import InvalidDecision, NotFound
+from tunewise.errors import InvalidDecision, InvalidSetting, NotFound, TunewiseError
 
 triton = pytest.importorskip("triton", reason="Triton is not installed: make test-triton")
 
@@ -142,3 +142,20 @@ def test_screening_leaves_no_process_behind() -> None:
     before = children.read_text()
     screen(scaling(), FORTY[:3], signature=VECTORS, target="A100", at_once=2)
     assert children.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "error", "said"),
+    [
+        (multiply, {}, InvalidDecision, "multiply has no configs to screen"),
+        (len, {}, InvalidDecision, "is no kernel of Triton's"),
+        (multiply, {"configs": FORTY, "target": 90}, NotFound, "no GPU named 90 is known"),
+        (multiply, {"configs": FORTY, "timeout_s": 0}, InvalidSetting, "timeout_s=0 is not a number of seconds"),
+        (multiply, {"configs": FORTY, "at_once": -1}, InvalidSetting, "at_once=-1 is not a number of children"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_sentence(
+    kernel: Any, options: dict[str, Any], error: type[TunewiseError], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        screen(kernel, **{"signature": MATRICES, "target": "H100", **options})

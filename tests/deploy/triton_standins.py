@@ -77,9 +77,17 @@ class Autotuner:
         self.nargs = None
 
     def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
-        if self.early_config_prune is None:
-            return self.configs
-        return self.early_config_prune(self.configs, self.nargs, **kwargs)
+        pruned = self.configs
+        if self.early_config_prune is not None:
+            pruned = self.early_config_prune(self.configs, self.nargs, **kwargs)
+        if self.perf_model is None:
+            return pruned
+        most = self.configs_top_k
+        kept = max(1, int(len(pruned) * most)) if isinstance(most, float) and most <= 1 else int(most)
+        if len(pruned) <= kept:
+            return pruned
+        model, args = self.perf_model, {**(self.nargs or {}), **kwargs}
+        return sorted(pruned, key=lambda config: model(**args, **config.all_kwargs()))[:kept]
 
     def _measure(self, key: Any, pruned: list[Config], given: Mapping[str, Any]) -> None:
         self.timed += pruned

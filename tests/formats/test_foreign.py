@@ -14,7 +14,7 @@ from foreign_samples import CONFIG, HELION_BEST, SAMPLES, TRITON, VLLM, VLLM_NAM
 
 from tunewise.decision import Failure, Timing
 from tunewise.errors import InvalidData, InvalidFile, NotFound, TunewiseError
-from tunewise.formats import foreign
+from tunewise.formats import foreign, helionlog
 from tunewise.formats.findings import Finding
 
 NAMES = [one.name for one in foreign.FORMATS]
@@ -96,6 +96,9 @@ def test_a_vllm_file_tells_its_shape_device_and_version_by_its_name(tmp_path: Pa
         "E=1,N=14336,device_name=NVIDIA_A100-SXM4-80GB.json",
         "N=1536,K=7168,device_name=NVIDIA_B200,dtype=fp8_w8a8,block_shape=[128,128].json",
         "E=256,N=256,device_name=AMD_Instinct_MI300X,per_channel_quant=True_down.json",
+        "E=257,N=256,device_name=NVIDIA_H20-3e,dtype=fp8_w8a8,block_shape=[128, 128]_down.json",
+        "E=8,inter_size=64,hidden_size=32,device_name=NVIDIA_H20_down.json",
+        "headdim=64,dstate=128,device_name=Intel(R)_Arc(TM)_Pro_B60_Graphics,cache_dtype=float16.json",
     ],
 )
 def test_names_of_all_kinds_of_vllm_and_sglang_files_survive(tmp_path: Path, name: str) -> None:
@@ -104,6 +107,11 @@ def test_names_of_all_kinds_of_vllm_and_sglang_files_survive(tmp_path: Path, nam
     assert found[0].versions == {"triton": "3.1.0"}
     (written,) = foreign.write(found, "vllm")
     assert written.name == name
+
+
+def test_the_down_projection_of_sglang_is_a_feature_and_no_part_of_a_device(tmp_path: Path) -> None:
+    found = told(put(tmp_path / "E=8,N=64,device_name=NVIDIA_H20_down.json", VLLM))
+    assert (found[0].device, dict(found[0].problem)) == ("NVIDIA H20", {"E": 8, "N": 64, "M": 1, "down_moe": "True"})
 
 
 def test_a_vllm_file_of_configs_of_several_versions_names_none(tmp_path: Path) -> None:
@@ -124,8 +132,28 @@ def test_a_tunable_result_keeps_validators_shapes_solutions_and_times(tmp_path: 
         ["PT_VERSION", "ROCM_VERSION", "GCN_ARCH_NAME"],
     )
     assert second.problem["ldb"] == 512
-    assert (third.outcome, third.problem["params"]) == (None, "tn_64_64_64_B_16")
+    assert (third.outcome, dict(third.problem)) == (None, {"layout": "tn", "m": 64, "n": 64, "k": 64, "batch": 16})
     assert fourth.problem["params"] == "tn_64_64_64_ld_64_64_64_rw_1_bias_None"
+
+
+@pytest.mark.parametrize(
+    ("params", "features"),
+    [
+        ("nc_1_2_3", {"layout": "nc"}),
+        ("tn_1_2_3_B_4", {"batch": 4}),
+        ("tn_1_2_3_B_4_ld_5_6_7", {"batch": 4, "lda": 5, "ldc": 7}),
+        ("tn_1_2_3_ld_5_6_7", {"lda": 5}),
+        ("tn_1_2_3_ld_5_6_7_rw_1_bias_None", {"params": "tn_1_2_3_ld_5_6_7_rw_1_bias_None"}),
+        ("tn_01_2_3", {"params": "tn_01_2_3"}),
+    ],
+)
+def test_shapes_of_all_kinds_of_tunable_operators_survive(
+    tmp_path: Path, params: str, features: dict[str, Any]
+) -> None:
+    (found,) = told(put(tmp_path / "t.csv", f"GemmTunableOp_x,{params},Default,1.0\n"))
+    assert features.items() <= dict(found.problem).items()
+    (written,) = foreign.write((found,), "tunable")
+    assert written.raw.decode() == f"GemmTunableOp_x,{params},Default,1.0\n"
 
 
 def test_a_triton_cache_tells_its_key_three_quantiles_and_failures(tmp_path: Path) -> None:
@@ -141,6 +169,11 @@ def test_a_triton_cache_tells_its_key_three_quantiles_and_failures(tmp_path: Pat
     assert document["key"] == TRITON["key"]
     assert document["configs_timings"][2][1] == [float("inf")] * 3
     assert document["configs_timings"][0][0]["kwargs"] == {"BLOCK_M": 64, "EVEN_K": True}
+
+
+@pytest.mark.parametrize("name", ["softmax.autotune.json", "softmax.json"])
+def test_a_triton_cache_is_about_the_kernel_it_is_named_after(tmp_path: Path, name: str) -> None:
+    assert told(put(tmp_path / name, json.dumps(TRITON)))[0].decision == "softmax"
 
 
 def test_a_kernel_tuner_cache_tells_its_problem_every_sample_and_why_a_config_failed(tmp_path: Path) -> None:
@@ -163,6 +196,51 @@ def test_a_kernel_tuner_cache_tells_its_problem_every_sample_and_why_a_config_fa
         if isinstance(record["time"], float):
             assert document["cache"][key]["time"] == pytest.approx(record["time"], rel=1e-12)
         assert document["cache"][key]["timestamp"] == record["timestamp"]
+
+
+RECORD = {"a": 1, "energy": 2.5, "compile_time": 7.0}
+
+
+def cache(record: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"tune_params_keys": ["a"], "tune_params": {"a": [1]}, "cache": {"1": record}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("kernel-tuner", cache(RECORD, objective="energy")),
+        ("kernel-tuner", cache({**RECORD, "time": None})),
+        ("helion-log", f"{','.join(helionlog.FIELDS)}\nr,1,c,0,ok,,,Config(a=1)\n"),
+        ("helion-trace", '{"run_id": 1, "event": "trial", "status": "ok", "perf_ms": null, "config": {"a": 1}}\n'),
+        (
+            "t4",
+            {"results": [{"configuration": {"a": 1}, "times": {}, "measurements": [{"name": "energy", "value": 2}]}]},
+        ),
+    ],
+)
+def test_a_config_of_which_no_time_is_told_did_not_fail(tmp_path: Path, name: str, document: Any) -> None:
+    found = foreign.read(put(tmp_path / "f.json", document))
+    assert (found.format.name, found.findings[0].outcome) == (name, None)
+    assert found.remark == "tells neither a time nor a failure of 1 of 1 configs"
+    assert again(found.findings, name, tmp_path) == list(found.findings)
+
+
+def test_how_long_a_config_was_compiled_that_failed_stays_from_file_to_file(tmp_path: Path) -> None:
+    found = told(put(tmp_path / "c.json", cache({**RECORD, "time": "CompilationFailedConfig"})))
+    (written,) = foreign.write(found, "kernel-tuner")
+    assert json.loads(written.raw)["cache"]["1"] == {**RECORD, "time": "CompilationFailedConfig"}
+
+
+@pytest.mark.parametrize(
+    ("size", "problem"),
+    [(80, {"problem_size_x": 80}), (None, {}), (["n", 1], {"problem_size": '["n",1]'}), ([1, 2, 3], None)],
+)
+def test_problem_sizes_of_all_kinds_are_read(tmp_path: Path, size: Any, problem: dict[str, Any] | None) -> None:
+    (found,) = told(put(tmp_path / "c.json", cache({"a": 1, "time": 1.0}, problem_size=size)))
+    assert dict(found.problem) == (problem if problem is not None else dict(zip(AXES, size, strict=True)))
+
+
+AXES = ("problem_size_x", "problem_size_y", "problem_size_z")
 
 
 def test_a_t4_file_says_what_the_cache_it_was_made_from_says(tmp_path: Path) -> None:
@@ -188,6 +266,21 @@ def test_a_helion_log_tells_each_config_once_and_takes_its_lists_apart(tmp_path:
     assert [one.outcome for one in (second, third)] == [Failure("timeout", "timeout"), Failure("runtime", "error")]
     assert third.config["indexing"] == "[]"
     assert fourth.outcome == Failure("runtime", "started")
+
+
+def test_the_hashes_that_helion_writes_beside_a_log_are_no_log(tmp_path: Path) -> None:
+    hashes = "run_id,timestamp_s,config_id,generation,status,source_hash\nr,1,c,0,ok,ab\n"
+    with pytest.raises(InvalidFile, match="of no format we know"):
+        foreign.read(put(tmp_path / "log.sources.csv", hashes))
+
+
+def test_what_helion_measured_again_is_kept_too(tmp_path: Path) -> None:
+    row = {"run_id": "r", "event": "trial", "config_id": "c", "status": "ok", "perf_ms": 2.0, "config": {"a": 1}}
+    lines = [row, {**row, "event": "rebenchmark", "perf_ms": 1.0}]
+    found = told(put(tmp_path / "t.jsonl", "".join(json.dumps(line) + "\n" for line in lines)))
+    assert [one.time_s for one in found] == [2.0e-3, 1.0e-3]
+    (written,) = foreign.write(found, "helion-trace")
+    assert [json.loads(line)["event"] for line in written.raw.splitlines()] == ["trial", "rebenchmark"]
 
 
 def test_a_helion_trace_tells_when_and_what(tmp_path: Path) -> None:
@@ -216,6 +309,39 @@ def test_a_helion_log_is_about_what_is_told_beside_it(tmp_path: Path) -> None:
     assert again(found, "helion-log", tmp_path / "back") == list(found)
     put(tmp_path / "helion.meta.jsonl", "not JSON")
     assert told(log)[0].decision == ""
+
+
+@pytest.mark.parametrize("name", ["helion-log", "helion-trace", "tunable"])
+def test_a_last_line_that_was_never_ended_is_left_out_and_told(tmp_path: Path, name: str) -> None:
+    file, raw = SAMPLES[name]
+    lines = raw.splitlines(keepends=True)
+    kept = b"".join(lines[:-1])
+    (tmp_path / file).write_bytes(kept)
+    whole = foreign.read(tmp_path / file)
+    (tmp_path / file).write_bytes(kept + lines[-1][:15])
+    torn = foreign.read(tmp_path / file)
+    assert torn.findings == whole.findings
+    assert (whole.remark, torn.remark) == ("", f"ends early; {len(whole.findings)} configs were read")
+    (tmp_path / file).write_bytes(kept + lines[-1][:15] + b"\n")
+    with pytest.raises(InvalidFile, match=rf"line {len(lines)}\b"):
+        foreign.read(tmp_path / file)
+
+
+def test_a_whole_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
+    found = foreign.read(put(tmp_path / "t.csv", "GemmTunableOp_x,nn_1_2_3,a,1.0\nGemmTunableOp_x,nn_1_2_4,b,2.0"))
+    assert (len(found.findings), found.remark) == (2, "")
+
+
+@pytest.mark.parametrize("name", ["helion-log", "helion-trace", "tunable"])
+def test_gzip_that_ends_early_is_read_up_to_its_last_whole_line(tmp_path: Path, name: str) -> None:
+    file, raw = SAMPLES[name]
+    plain = tmp_path / file
+    plain.write_bytes(raw)
+    packed = gzip.compress(raw)
+    (tmp_path / f"{file}.gz").write_bytes(packed[: len(packed) - 30])
+    cut = foreign.read(tmp_path / f"{file}.gz", name)
+    assert cut.findings == foreign.read(plain).findings[: len(cut.findings)]
+    assert "ends early" in cut.remark
 
 
 def test_a_best_config_tells_its_arguments_device_and_versions(tmp_path: Path) -> None:
@@ -349,10 +475,10 @@ def test_a_thousand_damaged_files_are_read_or_refused_in_one_sentence(tmp_path: 
 
 
 @shared_only
-@pytest.mark.parametrize("file", ["helion-autotune.csv", "helion-autotune.trace.jsonl"])
-def test_the_shared_helion_logs_survive(tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize(("file", "count"), [("helion-autotune.csv", 22), ("helion-autotune.trace.jsonl", 22 + 19)])
+def test_the_shared_helion_logs_survive(tmp_path: Path, file: str, count: int) -> None:
     found = foreign.read(SHARED / "formats" / file)
-    assert len(found.findings) == 22
+    assert len(found.findings) == count
     assert all(isinstance(one.outcome, Timing) for one in found.findings)
     assert again(found.findings, found.format.name, tmp_path) == list(found.findings)
 

@@ -113,6 +113,36 @@ def test_a_plugin_that_breaks_or_offers_something_else_is_refused(value: Any, of
         tw.load_heuristic(plugin="experts")
 
 
+class Rule(tw.Expert):
+    name = "rule"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"name": " "}, "has no name"),
+        ({"most": "x"}, "most='x' is not a number of seeds"),
+        ({"hardware": "cuda"}, "hardware='cuda' is not devices"),
+        ({"backend": ["c"]}, r"backend=\['c'\] is not a word"),
+        ({"__init__": lambda self, size: None}, "do not load: TypeError"),
+        ({"__init__": lambda self: sys.exit(3)}, "do not load: SystemExit: 3"),
+        ({"most": property(lambda self: 1 / 0)}, "do not load: ZeroDivisionError"),
+    ],
+)
+def test_a_rule_of_thumb_that_is_not_sound_is_refused_by_name(wrong: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidModel, match=f"'(Rule|rule)'.*{reason}"):
+        tw.load_heuristic(type("Rule", (Rule,), wrong))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"name": 7}, {"decision": ""}, {"ranking": None}, {"kind": "guess"}, {"fence": None}]
+)
+def test_a_heuristic_that_is_not_sound_is_refused(wrong: dict[str, Any]) -> None:
+    sound: dict[str, Any] = {"name": "mine", "decision": "gemm", "ranking": lambda features: []}
+    with pytest.raises(InvalidModel, match=next(iter(wrong))):
+        tw.Heuristic(**{**sound, **wrong})
+
+
 def test_no_entry_point_is_looked_for_until_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def looked(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("entry points were looked for")

@@ -1,10 +1,11 @@
 """Rules that never answer and configs outside the space are found, and nothing else is."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tunewise.decision import Declaration, Space
+from tunewise.decision import Declaration, Space, detect, environment
 from tunewise.heuristics.table import Rule, Table
 from tunewise.heuristics.table_checks import remarks
 from tunewise.heuristics.table_conditions import condition
@@ -63,3 +64,21 @@ def test_a_config_outside_the_space_is_a_fault(config: dict[str, Any], said: str
     found = remarks(table({}, config=config), GEMM)
     assert [remark.is_fault for remark in found] == ([True] if said else [])
     assert all(said is not None and said in remark.what for remark in found)
+
+
+def test_a_fact_that_no_device_tells_is_told() -> None:
+    (found,) = remarks(replace(table({"m": 1}), hardware={"name": "H100", "nmae": "H100"}))
+    assert (found.rule, found.is_fault) == (0, False)
+    assert str(found).startswith("no device tells the fact 'nmae'")
+
+
+def test_every_fact_of_this_device_is_known() -> None:
+    facts = environment(detect()).must
+    mine = {name.removeprefix("hardware."): value for name, value in facts.items() if name.startswith("hardware.")}
+    assert remarks(replace(table({"m": 1}), hardware=mine)) == []
+
+
+def test_a_table_about_another_decision_is_a_fault() -> None:
+    other = Declaration("conv", space=Space({"tile": [1]}), default={"tile": 1})
+    (found,) = remarks(table({"m": 1}), other)
+    assert (str(found), found.is_fault) == ("it is about 'gemm', and so never asked by 'conv'", True)

@@ -90,3 +90,8 @@ def test_a_copy_of_nested_arrays_shares_nothing() -> None:
 def test_a_compare_that_says_true_is_told_what_to_say() -> None:
     with pytest.raises(TypeError, match="compare returned True; it returns what is wrong as text, or None"):
         results.difference(1, 1, Check(compare=lambda expected, result: expected == result))  # type: ignore[arg-type,return-value]
+
+
+def test_variants_of_arrays_that_hold_anything_warn_of_nothing() -> None:
+    signalling = np.array([0x7FA00000, 0x3F800000], np.uint32).view(np.float32)  # as np.empty may find it in memory
+    assert len(results.variants((signalling,))) == 2

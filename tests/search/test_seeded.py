@@ -111,3 +111,11 @@ def test_moves_that_bring_nothing_end() -> None:
     seeded = Seeded(SPACE, (), Exhaustive(SPACE), moves=moving([]))
     asked = drive(seeded, 100, lambda config: Timing((2.0 if config["a"] == 12 else 1.0,)))
     assert len([place for place in asked if place[0] == 12]) == 6
+
+
+def test_a_move_to_what_the_search_asked_before_stays_the_searchs_own() -> None:
+    seeded = Seeded(SPACE, (), Exhaustive(SPACE), moves=lambda config: [Seed({"a": 0, "b": 1}, "mover")])
+    seeded.ask(4)
+    seeded.tell([Trial({"a": 0, "b": 0}, Timing((1.0,)))])
+    seeded.ask(4)
+    assert seeded.proposer({"a": 0, "b": 1}) is None

@@ -82,3 +82,11 @@ def test_many_problems_make_few_rules_within_the_tolerance() -> None:
     assert len(built.table.rules) == 2
     assert built.at(1.0) <= 1.05
     assert len(distil("gemm", store, tolerance=0.0).table.rules) >= 2
+
+
+def test_problems_with_other_features_are_left_out_and_counted() -> None:
+    store = MemoryStore()
+    for features in ({"m": 1, "n": 1}, {"m": 2, "n": 1}, {"m": 3}):
+        measured(store, Subject("gemm", Problem(features), (), Environment(())), {1: 1.0})
+    built = distil("gemm", store)
+    assert (len(built.regrets), built.left_out, built.table.about) == (1, 2, "distilled from 1 measured problem")

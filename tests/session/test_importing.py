@@ -9,7 +9,7 @@ import pytest
 
 import tunewise as tw
 from tunewise.decision import Failure, Problem, Timing
-from tunewise.errors import InvalidData
+from tunewise.errors import InvalidData, InvalidFile, NotFound
 from tunewise.formats import foreign
 from tunewise.formats.findings import Finding
 from tunewise.formats.foreign import Foreign
@@ -115,6 +115,17 @@ def test_a_file_that_names_no_decision_needs_one() -> None:
     assert imported(nameless, decision="imported").records[0].subject.decision == "imported"
 
 
+@pytest.mark.parametrize("name", ["  ", "x" * 1000])
+def test_a_name_that_no_decision_can_have_is_refused(name: str) -> None:
+    with pytest.raises(InvalidData, match="name a --decision"):
+        plan_import([file("a", told(1, 1.0))], current_store(), decision=name)
+
+
+def test_the_nearest_number_is_refused_where_no_table_comes_of_it() -> None:
+    with pytest.raises(InvalidData, match="none of these files tells what won"):
+        plan_import([file("a", told(1, 1.0))], current_store(), nearest="m")
+
+
 def test_features_and_parameters_can_be_renamed() -> None:
     (record,) = imported(file("a", told(1, 1.0)), rename={"m": "rows", "tile": "block"}).records
     assert dict(record.subject.problem) == {"rows": 64}
@@ -122,6 +133,11 @@ def test_features_and_parameters_can_be_renamed() -> None:
     both = replace(told(1, 1.0), problem=Problem({"m": 1, "n": 2}))
     with pytest.raises(InvalidData, match="one name"):
         plan_import([file("a", both)], current_store(), rename={"m": "n"})
+
+
+def test_a_name_that_is_not_there_cannot_be_changed() -> None:
+    with pytest.raises(InvalidData, match="no feature or parameter 'tiel' to rename; there are m, tile"):
+        plan_import([file("a", told(1, 1.0))], current_store(), rename={"tiel": "block"})
 
 
 def decision(**fields: Any) -> tw.Decision:
@@ -245,6 +261,45 @@ def test_winners_of_tuning_runs_are_exported_and_rules_about_more_are_counted(ho
     told = findings_for("imported", foreign.named("vllm"), current_store())
     assert told.left_out == 1
     assert sorted(int(one.problem["m"]) for one in told.findings) == [7, 500]
+
+
+def test_a_plan_does_not_stand_once_somebody_else_changed_its_table(tmp_path: Path) -> None:
+    first = plan_import([vllm(tmp_path)], current_store(), decision="imported")
+    second = plan_import([vllm(tmp_path, name="E=16,N=64")], current_store(), decision="imported")
+    carry_out(first, current_store())
+    with pytest.raises(InvalidData, match="import once more"):
+        carry_out(second, current_store())
+    (path,) = first.tables
+    assert load_table(path) == first.tables[path]
+    imported(vllm(tmp_path, name="E=16,N=64"), decision="imported")
+    assert len(load_table(path).rules) == 6
+
+
+def test_a_table_that_cannot_be_read_is_not_replaced(tmp_path: Path) -> None:
+    (path,) = imported(vllm(tmp_path), decision="imported").tables
+    path.write_text("{")
+    with pytest.raises(InvalidFile, match="repair it or move it elsewhere"):
+        plan_import([vllm(tmp_path)], current_store(), decision="imported")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(NotFound, match="cannot be read"):
+        plan_import([vllm(tmp_path)], current_store(), decision="imported")
+
+
+def test_a_table_that_could_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tunewise.heuristics.table_reading.MAX_RULES", 3)
+    csv = tmp_path / "t.csv"
+    csv.write_text("".join(f"op,nn_{m}_1_1,a,0\n" for m in range(1, 5)))
+    with pytest.raises(InvalidData, match=r"4 rules are more than the 3 .* cut the file"):
+        plan_import([foreign.read(csv, "tunable")], current_store())
+
+
+def test_a_file_where_tables_should_lie_is_told(tmp_path: Path, home: Path) -> None:
+    plan = plan_import([vllm(tmp_path)], current_store(), decision="imported")
+    home.mkdir(mode=0o700, exist_ok=True)
+    (home / "heuristics").write_text("")
+    with pytest.raises(InvalidFile, match=r"heuristics takes no tables: File exists; move"):
+        carry_out(plan, current_store())
 
 
 def test_a_nearest_feature_that_is_no_number_is_refused(tmp_path: Path) -> None:

@@ -1,69 +1,16 @@
 """What heuristics propose: tried first, recorded with what became of it, and never in the way."""
 
-import logging
-import time
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
+from seeded_runs import BEST, SPACE, fates, proposals, rule, run
 
-import tunewise as tw
-from tunewise.decision import (
-    Config,
-    Declaration,
-    Hardware,
-    MatmulFact,
-    Outcome,
-    Problem,
-    Proposal,
-    Space,
-    Subject,
-    Timing,
-    Trial,
-    detect,
-    environment,
-)
+from tunewise.decision import Config, Declaration, Hardware, MatmulFact, Problem, detect
+from tunewise.errors import InvalidProblem, InvalidSetting
 from tunewise.heuristics import Case, Expert, Heuristic, On
-from tunewise.measure import Replay, Work
-from tunewise.session import asking
 from tunewise.session.events import Evaluated, Event, Proposed
-from tunewise.session.plan import Plan, Task
-from tunewise.session.tune import Tuning, tune
-from tunewise.store import MemoryStore, Store
-
-SPACE = Space({"a": list(range(10)), "b": list(range(10))})
-BEST = {"a": 7, "b": 3}
-
-
-def valley(config: Config) -> Outcome:
-    distance = abs(int(config["a"]) - 7) + abs(int(config["b"]) - 3)  # type: ignore[arg-type]
-    return Timing((1.0 + distance / 10,))
-
-
-def run(*sources: Any, declaration: Declaration | None = None, store: Store | None = None, **plan: Any) -> Tuning:
-    known = declaration or Declaration("seeded", space=SPACE, default={"a": 0, "b": 0})
-    subject = Subject(known.name, Problem({"n": 1}), (), environment(detect()))
-    work = Work(lambda config: lambda: None, (), dict(known.default), known.check, policy=known.policy)
-    replayed = Replay(Trial(config, valley(config)) for config in known.space)
-    return tune(
-        Task(known, subject, work, sources=sources), Plan(**plan), store or MemoryStore(), lambda work: replayed
-    )
-
-
-def rule(*seeds: Any, name: str = "rule", **attributes: Any) -> Expert:
-    """Return a heuristic that always proposes the same."""
-    body = {"name": name, "seeds": lambda self, problem: list(seeds), "most": max(1, len(seeds)), **attributes}
-    made: Expert = type("Rule", (Expert,), body)()
-    return made
-
-
-def proposals(result: Tuning) -> tuple[Proposal, ...]:
-    assert result.verdict is not None
-    return result.verdict.proposals
-
-
-def fates(result: Tuning) -> list[tuple[str, str]]:
-    return [(proposal.by, proposal.fate) for proposal in proposals(result)]
+from tunewise.store import MemoryStore
 
 
 def test_the_first_guess_of_each_comes_before_anybodys_second() -> None:
@@ -187,75 +134,27 @@ def test_facts_that_break_cost_the_heuristics_and_not_the_run(caplog: pytest.Log
     assert "factless: facts broke on n=1: ZeroDivisionError" in caplog.text
 
 
-class Raising(Expert):
-    name = "raising"
-
-    def seeds(self, problem: Case) -> Sequence[Config]:
-        raise RuntimeError("no idea")
+def test_a_problem_may_have_no_facts() -> None:
+    silent = Declaration("silent", space=SPACE, default={"a": 0, "b": 0}, facts=lambda problem: None)
+    assert silent.facts_of(Problem({"n": 1})) == ()
 
 
-class Exiting(Expert):
-    name = "exiting"
-
-    def seeds(self, problem: Case) -> Sequence[Config]:
-        raise SystemExit(3)
-
-
-class Hanging(Expert):
-    name = "hanging"
-
-    def seeds(self, problem: Case) -> Sequence[Config]:
-        time.sleep(10)
-        return []
+def test_facts_that_are_none_are_named() -> None:
+    wrong = Declaration("wrong", space=SPACE, default={"a": 0, "b": 0}, facts=lambda problem: 5)  # type: ignore[arg-type,return-value]
+    with pytest.raises(InvalidProblem, match="wrong: facts broke on n=1: TypeError"):
+        wrong.facts_of(Problem({"n": 1}))
 
 
-class Flooding(Expert):
-    name = "flooding"
-
-    def seeds(self, problem: Case) -> Sequence[Config]:
-        return [{"a": n % 10, "b": n // 1000} for n in range(10_000)]
-
-
-class Babbling(Expert):
-    name = "babbling"
-
-    def seeds(self, problem: Case) -> Any:
-        return 42
+def test_more_seeds_than_a_verdict_keeps_are_no_reason_to_lose_it() -> None:
+    result = run(budget=3, seeds=[{"a": 1}] * 20_000)
+    assert result.verdict is not None
+    assert len(result.verdict.proposals) == 100
 
 
-class Mutating(Expert):
-    name = "mutating"
-
-    def seeds(self, problem: Case) -> Sequence[Config]:
-        problem["n"] = 99  # type: ignore[index]
-        return [BEST]
-
-
-class Deep(Expert):
-    name = "deep"
-
-    def seeds(self, problem: Case) -> Sequence[Config]:
-        problem.default["a"] = 5  # type: ignore[index]
-        return [BEST]
-
-
-@pytest.mark.parametrize("kind", [Raising, Exiting, Hanging, Flooding, Babbling, Mutating, Deep])
-def test_a_heuristic_that_misbehaves_is_reported_once_and_tuning_completes(
-    kind: type[Expert], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(asking, "ANSWER_S", 0.2)
-    for _ in range(3):
-        result = run(kind(), rule(BEST, name="healthy"), budget=10)
-        assert result.answer.config == BEST
-        assert len([p for p in proposals(result) if p.by == kind.name]) <= 1
-    assert [kind.name in record.message for record in caplog.records if record.levelno == logging.WARNING] == [True]
-
-
-def test_garbage_among_the_seeds_is_dropped_one_by_one() -> None:
-    result = run(rule(None, "x", {"a": None}, {1: 2}, {"a": object()}, {"a": float("nan")}, BEST), budget=10)
-    assert fates(result)[-1] == ("rule", "tried")
-    assert [fate for _, fate in fates(result)].count("dropped") >= 4
-    assert result.answer.config == BEST
+@pytest.mark.parametrize("seeds", [{"a": 1}, "a=1", 5, None])
+def test_seeds_that_are_no_list_are_refused(seeds: Any) -> None:
+    with pytest.raises(InvalidSetting, match="is not a list of configs"):
+        run(seeds=seeds)
 
 
 def test_moves_of_a_heuristic_are_tried_and_carry_its_name() -> None:
@@ -273,20 +172,6 @@ def test_moves_of_a_heuristic_are_tried_and_carry_its_name() -> None:
     assert (result.answer.config, result.verdict.source) == (BEST, "mover")
 
 
-def test_moves_that_raise_are_reported_and_tuning_completes(caplog: pytest.LogCaptureFixture) -> None:
-    class Stumbling(Expert):
-        name = "stumbling"
-
-        def seeds(self, problem: Case) -> Sequence[Config]:
-            return []
-
-        def neighbors(self, problem: Case, config: Config) -> Sequence[Config]:
-            raise ValueError("lost")
-
-    assert run(Stumbling(), budget=20).verdict is not None
-    assert caplog.text.count("stumbling broke with ValueError: lost") == 1
-
-
 def test_what_was_proposed_is_told_to_whoever_listens() -> None:
     seen: list[Event] = []
     run(rule(BEST), budget=5, listener=seen.append)
@@ -294,53 +179,48 @@ def test_what_was_proposed_is_told_to_whoever_listens() -> None:
     assert [p.by for p in event.proposals] == ["rule"]
 
 
-class Promoted(Expert):
-    """Replaces the default of one decision."""
-
-    name = "promoted-rule"
-    decision: ClassVar[str] = "promotable"
-    is_promoted = True
-
-    def seeds(self, problem: Case) -> Sequence[Config]:
-        return [{"a": 5}] if problem["n"] else []  # type: ignore[list-item]
-
-
-@pytest.fixture
-def promotable() -> tw.Decision:
-    return tw.Decision("promotable", space=SPACE, default={"a": 0, "b": 0})
-
-
-def test_a_promoted_rule_replaces_the_default_when_nothing_is_known(promotable: tw.Decision) -> None:
-    assert promotable.decide({"n": 1}).rung == "default"
-    tw.load_heuristic(Promoted)
-    try:
-        answer = promotable.decide({"n": 1})
-        assert (answer.rung, answer.source, dict(answer.config)) == ("promoted", "promoted-rule", {"a": 5, "b": 0})
-        assert "promoted-rule does not apply to this problem" in str(promotable.explain({"n": 0}))
-        assert promotable.decide({"n": 0}).rung == "default"
-    finally:
-        tw.drop_heuristics()
-    assert promotable.decide({"n": 1}).rung == "default"
-
-
-def test_a_rule_that_is_not_promoted_answers_nothing(promotable: tw.Decision) -> None:
-    tw.load_heuristic(rule({"a": 5}, decision="promotable"))
-    try:
-        assert promotable.decide({"n": 1}).rung == "default"
-    finally:
-        tw.drop_heuristics()
-
-
-def test_a_promotion_is_fenced_by_hardware(promotable: tw.Decision) -> None:
-    tw.load_heuristic(rule({"a": 5}, is_promoted=True, hardware=On(names=("H100",)), name="for-h100"))
-    try:
-        assert promotable.decide({"n": 1}).rung == "default"
-        assert f"for-h100 is for H100, not {detect().name}" in str(promotable.explain({"n": 1}))
-    finally:
-        tw.drop_heuristics()
-
-
 def test_a_rule_holds_on_newer_devices_that_run_code_for_older_ones() -> None:
     newer = Hardware("cuda", "some", "10.0", 148, 1, compatible=("9.0", "8.0"))
     assert On(capabilities=("9.0",)).why_not(newer) is None
     assert On(capabilities=("12.0",)).why_not(newer) == "is for 12.0, not 10.0"
+
+
+@pytest.mark.parametrize("wrong", [{"names": "H100"}, {"kinds": None}, {"capabilities": (9.0,)}])
+def test_devices_are_several_words(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSetting, match="is not several words"):
+        On(**wrong)
+
+
+def test_a_killed_run_goes_on_with_the_same_seeds_and_sources() -> None:
+    class Killed(BaseException):
+        pass
+
+    def kill(event: Event) -> None:
+        if isinstance(event, Evaluated) and event.done == 4:
+            raise Killed
+
+    one = rule({"a": 7}, {"a": 6}, {"a": 5}, name="one")
+    plan: dict[str, Any] = {"budget": 12, "strategy": "random", "seeds": [{"b": 1}]}
+    whole, resumed = MemoryStore(), MemoryStore()
+    expected = run(one, store=whole, **plan)
+    with pytest.raises(Killed):
+        run(one, store=resumed, **plan, listener=kill)
+    result = run(one, store=resumed, **plan)
+    assert proposals(result) == proposals(expected)
+    assert {fate for _, fate in fates(result)} == {"tried"}
+    sources = [
+        [(t.config, t.source) for t in store.trials(subject) if t.source not in ("race", "check")]
+        for store in (whole, resumed)
+        for subject in store.subjects("seeded")
+    ]
+    assert sources[0] == sources[1]
+
+
+def test_a_seed_is_not_lost_with_the_bad_name_of_whoever_proposed_it_first() -> None:
+    near = Declaration("seeded", space=SPACE, default={"a": 7, "b": 5})
+    wrong = rule({"a": 0, "b": 9}, BEST, name="wrong")
+    right = rule({"a": 7, "b": 4}, {"a": 6, "b": 4}, BEST, name="right")
+    result = run(wrong, right, declaration=near, budget=8, strategy="random")
+    assert result.verdict is not None
+    assert (result.answer.config, result.verdict.source) == (BEST, "right")
+    assert [(p.by, p.fate) for p in proposals(result) if p.config == BEST] == [("wrong", "skipped"), ("right", "tried")]

@@ -15,7 +15,7 @@ from helion_kernels import is_right, kernel, squares
 import tunewise
 from tunewise.decision import Subject, Timing
 from tunewise.deploy import helion as adapter
-from tunewise.deploy import helion_memory
+from tunewise.deploy import helion_listening, helion_memory
 from tunewise.heuristics import Heuristic
 from tunewise.session.context import current_store
 
@@ -156,3 +156,25 @@ def test_trouble_of_ours_is_a_line_in_the_log_and_nothing_else(
         assert adapter.seed_configs(kernel(), args) == []
     said = [record.getMessage() for record in caplog.records if record.name == "tunewise.helion"]
     assert len([line for line in said if "no memory today" in line]) == len(said) > 0
+
+
+def test_a_mode_with_a_budget_that_makes_no_sense_does_not_stop_a_call(caplog: pytest.LogCaptureFixture) -> None:
+    args = squares(16)
+    with tunewise.mode("tune", budget=0), caplog.at_level(logging.WARNING, "tunewise.helion"):
+        result = kernel(autotuner_fn=adapter.autotuner(budget=2))(*args)
+    assert is_right(result, args)
+    assert "the mode's budget does not count: InvalidSetting: evaluations=0" in caplog.text
+
+
+def test_a_choice_that_cannot_be_read_does_not_stop_a_call(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(values: dict[str, Any]) -> Any:
+        raise TypeError("another Helion")
+
+    monkeypatch.setattr(helion_listening, "_config", broken)
+    args = squares(32)
+    with adapter.listen(), caplog.at_level(logging.WARNING, "tunewise.helion"):
+        kernel(autotuner_fn=finite).autotune(args, force=False)
+    assert "the choice is not remembered: TypeError: another Helion" in caplog.text
+    assert len(current_store().trials(subject_of(32))) == 2

@@ -34,9 +34,10 @@ def test_listing_imports_no_numpy():
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 
-def test_missing_numpy_is_one_clear_sentence():
-    done = run("import sys; sys.modules['numpy'] = None; from tunewise.workloads import find; find('gemm')")
-    assert "MissingPart: the built-in decision 'gemm' needs numpy: pip install 'tunewise[tune]'" in done.stderr
+@pytest.mark.parametrize(("name", "extra"), [("gemm", "tune"), ("opencl-gemm", "opencl")])
+def test_missing_numpy_is_one_clear_sentence(name, extra):
+    done = run(f"import sys; sys.modules['numpy'] = None; from tunewise.workloads import find; find({name!r})")
+    assert f"MissingPart: the built-in decision {name!r} needs numpy: pip install 'tunewise[{extra}]'" in done.stderr
 
 
 def test_declaring_the_kernels_compiles_nothing(tmp_path):

@@ -15,7 +15,7 @@ from tunewise.formats.foreign import FORMATS, Format, named, write
 from tunewise.formats.writing import Written
 from tunewise.models.whole import write_whole
 from tunewise.session.exporting import findings_for
-from tunewise.session.importing import renamed
+from tunewise.session.importing import check_names, renamed
 
 
 @click.command(
@@ -43,13 +43,14 @@ def export(
     chosen = named(name)
     told = findings_for(decision, chosen, sound_store())
     names = {old: str(new) for old, new in (rename or {}).items()}
+    check_names(told.findings, names)
     files = write([renamed(finding, names) for finding in told.findings], name)
     paths = _write(files, out, chosen)
     if as_json:
         document = {"files": [str(path) for path in paths], "configs": len(told.findings), "left_out": told.left_out}
         screen.json(document)
         return
-    where = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files in {out}"
+    where = f"{len(paths)} files in {out}" if len(paths) > 1 and out.is_dir() else " and ".join(map(str, paths))
     screen.show(f"{count(len(told.findings), 'config')} written to {where}")
     if told.left_out:
         screen.say(

@@ -8,6 +8,7 @@ import click
 
 from tunewise.cli.home import sound_store
 from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
+from tunewise.errors import InvalidSetting
 from tunewise.heuristics import Expert
 from tunewise.heuristics.registry import BY_BACKEND
 from tunewise.session import provenance
@@ -33,6 +34,8 @@ def heuristics(screen: Screen, decision: str | None, with_runs: bool, as_json: b
     DECISION is its name: who proposed seeds in its tuning runs, how often they won, how far the first seed was from the
     best, about how many evaluations that saved, and who is dead weight. Without it: the rules of thumb that ship.
     """
+    if decision is None and with_runs:
+        raise InvalidSetting("--runs needs a decision, such as: tunewise heuristics gemm --runs")
     if decision is None:
         _show_shipped(screen, as_json)
         return

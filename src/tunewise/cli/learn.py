@@ -9,7 +9,7 @@ from tunewise import models, settings
 from tunewise.cli.data_files import Request, gather
 from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
 from tunewise.decision import canonical
-from tunewise.errors import MissingPart
+from tunewise.errors import InvalidFile, MissingPart
 from tunewise.formats.findings import slug
 from tunewise.session import context
 
@@ -61,8 +61,7 @@ def _learned(screen: Screen, decision: str, learner: str, place: Path) -> dict[s
     data = gather(screen, Request((), decision))
     screen.say(f"{decision}: learning from {count(len(data), 'problem')}")
     model = _train(data, learner)
-    file = place / _file_name(decision)
-    place.mkdir(parents=True, exist_ok=True)
+    file = _made(place) / _file_name(decision)
     models.save(model, file)
     return {
         "decision": decision,
@@ -71,6 +70,15 @@ def _learned(screen: Screen, decision: str, learner: str, place: Path) -> dict[s
         "regret": model.card.scores.get("regret"),
         "model": str(file),
     }
+
+
+def _made(place: Path) -> Path:
+    """Return a directory, made where there is none."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidFile(f"{place} cannot be made: {error.strerror}; choose another place with --out") from None
+    return place
 
 
 def _file_name(decision: str) -> str:

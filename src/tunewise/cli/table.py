@@ -87,6 +87,8 @@ def build(
     screen.show(f"regret on these problems: {row['regret']:.3f} on average, {tail}")
     if built.untried:
         screen.say(f"warning: on {count(built.untried, 'problem')} the rule's config was never measured")
+    if built.left_out:
+        screen.say(f"warning: {count(built.left_out, 'problem')} with other features left out")
 
 
 def _of_built(built: Built, out: Path) -> dict[str, Any]:
@@ -96,6 +98,7 @@ def _of_built(built: Built, out: Path) -> dict[str, Any]:
         "rules": len(built.table.rules),
         "problems": len(built.regrets) + built.untried,
         "untried": built.untried,
+        "left_out": built.left_out,
         "regret": built.regret,
         "p95": built.at(0.95),
         "worst": built.at(1.0),
@@ -125,7 +128,8 @@ def _tell(screen: Screen, row: dict[str, Any]) -> None:
         screen.show(f"{row['file']}: {row['error']}" if row["file"] not in row["error"] else row["error"])
         return
     for remark in row["remarks"]:
-        screen.show(f"{row['file']}, rule {remark['rule']}: {remark['what']}")
+        place = f"{row['file']}, rule {remark['rule']}" if remark["rule"] else row["file"]
+        screen.show(f"{place}: {remark['what']}")
     is_sound = not row["remarks"]
     screen.show(
         f"{row['file']}: {count(row['rules'], 'rule')} for {row['decision']}{', all sound' if is_sound else ''}"

@@ -56,6 +56,10 @@ def helion_source(
     named = {kernel or _kernel_of(models): models} if isinstance(models, Model) else dict(models)
     if not named:
         raise InvalidModel("a file for Helion needs the model of at least one kernel")
+    known = {column.name for model in named.values() for column in model.columns.problem}
+    for name in features or {}:
+        if name not in known:
+            raise InvalidModel(f"no model has the feature {name!r}; there are {', '.join(sorted(known)) or 'none'}")
     lines = [
         '"""Which config each kernel takes, learned by tunewise, for Helion\'s aot_kernel. It imports nothing."""',
         "",
@@ -82,7 +86,10 @@ def helion_file_name(source: str, device: str, capability: str) -> str:
 def _kernel_of(model: Model) -> str:
     decision = model.card.decision
     if not decision.startswith(PREFIX):
-        raise InvalidModel(f"the decision {decision!r} is not named after a Helion kernel: say which one it is for")
+        raise InvalidModel(
+            f"the decision {decision!r} is not named after a Helion kernel: say which one it is for, as in "
+            "kernel='matmul' or --kernel matmul"
+        )
     return decision.removeprefix(PREFIX)
 
 
@@ -142,7 +149,7 @@ def _reading(column: Input, features: Mapping[str, str]) -> str:
     if place is None:
         raise InvalidModel(
             f"where is the feature {column.name!r} in the kernel's arguments? Say so as in "
-            "features={'m': 'args[0].shape[0]'}"
+            "features={'m': 'args[0].shape[0]'} or --feature 'm=args[0].shape[0]'"
         )
     if not isinstance(place, str) or not _READABLE.fullmatch(place):
         raise InvalidModel(

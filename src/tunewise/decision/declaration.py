@@ -29,7 +29,7 @@ class Declaration:
     default: Config
     features: Callable[..., Mapping[str, Any]] | None = None
     derived: Mapping[str, Derived] = field(default_factory=dict)
-    facts: Callable[[Problem], Fact | Sequence[Fact]] | None = None  # such as a MatmulFact, for rules of thumb
+    facts: Callable[[Problem], Fact | Sequence[Fact] | None] | None = None  # such as a MatmulFact, for rules of thumb
     inputs: Callable[..., Args] | None = None  # (problem, seed) -> the arguments of one call
     check: Check = field(default_factory=Check)
     policy: Policy = field(default_factory=Policy)
@@ -86,10 +86,10 @@ class Declaration:
             return ()
         try:
             found = self.facts(problem)
+            named = (found,) if isinstance(found, Fact) else tuple(found or ())
         except Exception as error:  # the user's function
             reason = f"{type(error).__name__}: {error}"
             raise InvalidProblem(f"{self.name}: facts broke on {problem}: {reason}") from error
-        named = (found,) if isinstance(found, Fact) else tuple(found)
         for fact in named:
             if not isinstance(fact, Fact):
                 raise InvalidProblem(f"{self.name}: facts gave a {type(fact).__name__}, not a MatmulFact or the like")

@@ -79,7 +79,7 @@ _TABLE = (
 
 _MAKER = re.compile(r"(?:nvidia|geforce|tesla|quadro|rtx|amd|radeon|instinct|pro|rx)*")
 # A digit right before `80gb` belongs to that, the one in `sxm4-80gb` does not.
-_REST = re.compile(r"(?:(?P<form>sxm|pcie)(?:[2-6](?!\d?gb))?|hbm(?:\de?(?!\d?gb))?|(?P<memory>\d+)gb)")
+_REST = re.compile(r"(?:(?P<form>sxm|pcie)(?:[2-6](?!\d?gb))?|hbm(?:\de?(?!\d?gb))?|(?P<memory>\d{1,5})gb)")
 
 
 def known_device(name: str) -> Hardware | None:

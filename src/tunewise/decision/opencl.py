@@ -42,7 +42,10 @@ def choose(device: str = "opencl") -> OpenCLDevice:
     Plain `opencl` is the device of the settings, and without one a GPU if there is one. Raises MissingPart, with what
     to install, where OpenCL or any device is missing, and NotFound for a device that is not there.
     """
-    wanted = device.partition(":")[2].strip() or settings.current().opencl_device or ""
+    prefix, _, named = device.partition(":")
+    if prefix != "opencl":
+        raise NotFound(f"{device!r} is no OpenCL device; write 'opencl', 'opencl:NUMBER' or 'opencl:PART OF A NAME'")
+    wanted = named.strip() or settings.current().opencl_device or ""
     found = devices()
     if not wanted:
         return min(found, key=lambda one: _PREFERRED.index(one.kind))

@@ -93,7 +93,7 @@ class Proposal:
     by: str
     kind: ProposerKind
     rank: int  # among those of one proposer, from 1
-    config: Config  # completed and repaired; what was proposed, where it was dropped
+    config: Config  # completed and repaired; empty where it was dropped, and `detail` tells what it was
     fate: Fate = "tried"
     detail: str = ""
 

@@ -68,7 +68,9 @@ def search_class() -> type[Any]:
                 first = [self.config_spec.default_config(), *given, *theirs]
                 return min(self.benchmark_batch(first), key=lambda result: float(result.perf)).config
             compiled_at_once = replace(self.budget, batch=max(self.budget.batch, _jobs(self.settings)))
-            budget, is_over = _in_force(compiled_at_once, getattr(self, "_autotune_budget_exceeded", lambda: False))
+            their_limit = getattr(self, "_autotune_budget_exceeded", lambda: False)
+            bounded = or_none("the mode's budget does not count", lambda: _in_force(compiled_at_once, their_limit))
+            budget, is_over = bounded or (compiled_at_once, their_limit)
             self.hunt = Hunt(call, self.benchmark_batch, budget, seeds=Seeds(given, theirs), is_over=is_over)
             return self.hunt.go()
 

@@ -20,8 +20,8 @@ class Ear:
 
     def hear(self, search: Any, results: Any) -> None:
         """Remember results, as what a search proposed."""
-        who = [type(search).__name__] * len(results)
-        or_none("results are not remembered", lambda: memory.record(self.call, results, who, self.run))
+        who = type(search).__name__
+        or_none("results are not remembered", lambda: memory.record(self.call, results, [who] * len(results), self.run))
 
     def conclude(self, search: Any, config: Any) -> None:
         """Remember the config that a search chose."""
@@ -60,7 +60,7 @@ def listening() -> Iterator[None]:
         config = getattr(figures, "selected_config", None)
         if heard_last and config is not None:
             search, ear = heard_last.pop()
-            ear.conclude(search, _config(config))
+            or_none("the choice is not remembered", lambda: ear.conclude(search, _config(config)))
 
     BaseSearch.benchmark_batch = heard
     metrics.register_post_autotune_hook(chosen)

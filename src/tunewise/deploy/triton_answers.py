@@ -117,8 +117,8 @@ class Answers:
 
 def _is_traced() -> bool:
     """Return whether torch.compile is reading this code instead of running it: it tunes the kernel itself, later."""
-    torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.compiler.is_compiling())
+    compiler = getattr(sys.modules.get("torch"), "compiler", None)  # a torch that is half imported has none
+    return compiler is not None and bool(compiler.is_compiling())
 
 
 class Bench:
@@ -127,12 +127,14 @@ class Bench:
     def __init__(self, autotuner: Any, options: Options) -> None:
         self.decision = options.decision_of(kernel_of(autotuner))
         self._autotuner, self._options = autotuner, options
+        self._author_keeps = getattr(autotuner, "configs_top_k", None)  # of what the author's performance model ranks
         self._asked: dict[tuple[Any, ...], Problem] = {}
         ask_about_runs(self)
 
     def choose(self, given: Configs, args: Mapping[str, Any]) -> Configs:
         """Return which of the configs Triton is to see for a call with these arguments."""
         decision = self.decision
+        self._let_triton_keep(self._author_keeps)
         if decision.mode_in_force() == "off":
             return given
         problem = decision.problem((self._options.features or decision.kernel.problem)(args))
@@ -161,13 +163,19 @@ class Bench:
         answer, subject = decision.decide(problem), decision.subject(problem)
         one = offered.get(key_of(answer.config))
         if mode == "replay" or (mode == "use" and most == 1):
-            return [one or given[0]]
+            return [one or offered.get(key_of(decision.default), given[0])]
         if one is not None and self._is_enough(answer, subject, offered):
             return [one]
         if mode == "tune":
             return given
         ranked = decision.kernel.menu.offered(by_author(self._autotuner, given, args))
-        return shortlist(decision, subject, answer, ranked, most)
+        few = shortlist(decision, subject, answer, ranked, most)
+        self._let_triton_keep(len(few))  # the author's model has had its say: Triton would ask it again of these
+        return few
+
+    def _let_triton_keep(self, most: float | None) -> None:
+        if getattr(self._autotuner, "perf_model", None) is not None:
+            self._autotuner.configs_top_k = most
 
     def _is_enough(self, answer: Answer, subject: Subject, offered: Mapping[str, TritonConfig]) -> bool:
         """Return whether an answer needs no measurement in the mode in force."""

@@ -5,6 +5,7 @@ import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from tunewise.deploy import triton_children
 from tunewise.deploy.triton_compile import Build, Needs, build, check_whole
 from tunewise.deploy.triton_configs import Menu, TritonConfig
 from tunewise.deploy.triton_kernel import capability_of, is_autotuner, kernel_of
-from tunewise.errors import MissingPart, NotFound
+from tunewise.errors import InvalidDecision, InvalidSetting, MissingPart, NotFound
 from tunewise.measure.kerneldir import kernel_dir
 
 _THREADS = 1024  # of one block
@@ -63,11 +64,15 @@ def screen(
     multiples of 16 unless `aligned` names those that are: without that hint Triton neither vectorises nor pipelines.
 
     Each config compiles in a child of its own with `timeout_s` to do it, `at_once` of them at a time. Results are kept
-    by source, config, types and target; a time-out and a crash are not. Raises NotFound for an unknown GPU, and
-    InvalidDecision where an argument has neither a type nor a value.
+    by source, config, types and target; a time-out and a crash are not. Raises NotFound for an unknown GPU,
+    InvalidSetting for a time-out or a number of children that makes no sense, and InvalidDecision where there is no
+    kernel, no config, or an argument has neither a type nor a value.
     """
-    jit = kernel_of(kernel).jit if is_autotuner(kernel) else kernel
-    menu = Menu(tuple(kernel.configs if configs is None else configs))
+    _check_limits(timeout_s, at_once)
+    jit, listed = _parts(kernel)
+    menu = Menu(tuple(listed if configs is None else configs))
+    if configs is None and not menu.configs:
+        raise InvalidDecision(f"{jit.__name__} has no configs to screen: pass some, or a kernel with @triton.autotune")
     hardware, aim = _aim(target)
     job = build(jit, signature, aim, constants or {}, None if aligned is None else frozenset(aligned))
     points = [menu.config_of(config) for config in menu.configs]
@@ -75,6 +80,22 @@ def screen(
         check_whole(job, point)
     found = _all_needs(job, points, timeout_s, at_once or len(os.sched_getaffinity(0)))
     return [_screened(point, needs, hardware, aim) for point, needs in zip(points, found, strict=True)]
+
+
+def _check_limits(timeout_s: float, at_once: int | None) -> None:
+    if not isinstance(timeout_s, int | float) or not 0 < timeout_s < inf:
+        raise InvalidSetting(f"timeout_s={timeout_s!r} is not a number of seconds above 0")
+    if at_once is not None and (type(at_once) is not int or at_once < 1):
+        raise InvalidSetting(f"at_once={at_once!r} is not a number of children of at least 1")
+
+
+def _parts(kernel: Any) -> tuple[Any, Sequence[TritonConfig]]:
+    """Return the jitted function and the configs listed for it."""
+    if is_autotuner(kernel):
+        return kernel_of(kernel).jit, kernel.configs
+    if not hasattr(kernel, "arg_names"):
+        raise InvalidDecision(f"{kernel!r} is no kernel of Triton's: pass what @triton.jit or @triton.autotune made")
+    return kernel, ()
 
 
 def _aim(target: Any) -> tuple[Hardware, Any]:
@@ -86,7 +107,7 @@ def _aim(target: Any) -> tuple[Hardware, Any]:
         bare = Hardware(target.backend, f"{target.backend} {target.arch}", capability_of(target), 0, 0)
         return completed(bare), target
     hardware = known_device(target) if isinstance(target, str) else target
-    if hardware is None:
+    if not isinstance(hardware, Hardware):
         raise NotFound(f"no GPU named {target!r} is known; give a triton GPUTarget or a tunewise.Hardware instead")
     capability = hardware.capability
     arch = int(capability.replace(".", "")) if hardware.kind == "cuda" else capability

@@ -1,6 +1,7 @@
 """Others' files, all of them: one line a format says how it is known, read and written."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tunewise.formats import (
     vllm,
 )
 from tunewise.formats.findings import Finding
-from tunewise.formats.torn import Content, decode, load
+from tunewise.formats.torn import Content, decode, load, whole_lines
 from tunewise.formats.writing import Written
 
 
@@ -26,7 +27,8 @@ class Format:
     """One format: `name` is what `--format` takes, `about` what people call a file of it.
 
     Files of winners tell which config to use, and become a table; others tell what was measured. With `names_files`,
-    the name of a file is a part of what it says, so that it can only be written into a directory.
+    the name of a file is a part of what it says, so that it can only be written into a directory. With `has_lines`,
+    every line is one more thing that it tells, so that a last one that was never ended can be left out.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Format:
     write: Callable[[Sequence[Finding]], list[Written]]
     tells_winners: bool = False
     names_files: bool = False
+    has_lines: bool = False
 
 
 class _Outline(msgspec.Struct, frozen=True):
@@ -60,12 +63,26 @@ def _has(field: str) -> Callable[[Content], bool]:
 
 FORMATS: tuple[Format, ...] = (
     Format("vllm", "vLLM tuned config", vllm.is_tuned, vllm.read, vllm.write, True, True),
-    Format("tunable", "torch.cuda.tunable result", tunable.is_results, tunable.read, tunable.write, True),
+    Format("tunable", "torch.cuda.tunable result", tunable.is_results, tunable.read, tunable.write, True, False, True),
     Format("triton", "Triton autotuning cache", _has("configs_timings"), tritoncache.read, tritoncache.write),
     Format("kernel-tuner", "Kernel Tuner cache", _has("cache"), kerneltuner_findings.read, kerneltuner_findings.write),
     Format("t4", "T4 results file", _has("results"), t4_findings.read, t4_findings.write),
-    Format("helion-log", "Helion autotuning log", helionlog.is_csv, helionlog.read_csv, helionlog.write_csv),
-    Format("helion-trace", "Helion autotuning trace", helionlog.is_trace, helionlog.read_trace, helionlog.write_trace),
+    Format(
+        "helion-log",
+        "Helion autotuning log",
+        helionlog.is_csv,
+        helionlog.read_csv,
+        helionlog.write_csv,
+        has_lines=True,
+    ),
+    Format(
+        "helion-trace",
+        "Helion autotuning trace",
+        helionlog.is_trace,
+        helionlog.read_trace,
+        helionlog.write_trace,
+        has_lines=True,
+    ),
     Format("helion-best", "Helion .best_config", _has("config"), helionbest.read, helionbest.write, True),
 )
 
@@ -96,12 +113,10 @@ def read(path: Path | str, name: str | None = None) -> Foreign:
     content = load(Path(path))
     chosen = named(name) if name is not None else _recognised(content)
     try:
-        found = tuple(chosen.read(content))
-        if not found:
-            raise ValueError("it holds no config")
+        found, is_cut = _told(content, chosen)
     except ValueError as error:
         raise InvalidFile(f"{path} is no sound {chosen.about}: {error}") from None
-    return Foreign(content.path, chosen, found, f"ends early; {len(found)} configs were read" if content.is_cut else "")
+    return Foreign(content.path, chosen, found, _remark(found, chosen, is_cut))
 
 
 def write(findings: Sequence[Finding], name: str) -> list[Written]:
@@ -113,6 +128,31 @@ def write(findings: Sequence[Finding], name: str) -> list[Written]:
         return chosen.write(findings)
     except ValueError as error:
         raise InvalidData(f"no {chosen.about} can be written: {error}") from None
+
+
+def _told(content: Content, chosen: Format) -> tuple[tuple[Finding, ...], bool]:
+    """Return the findings of a file and whether its end is missing; a torn last line is left out."""
+    try:
+        return _some(chosen.read(content)), content.is_cut
+    except ValueError:
+        whole = whole_lines(content) if chosen.has_lines else None
+        if whole is not None:
+            with suppress(ValueError):  # then the torn line is not what is wrong: the first error tells
+                return _some(chosen.read(whole)), True
+        raise
+
+
+def _some(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    if not found:
+        raise ValueError("it holds no config")
+    return tuple(found)
+
+
+def _remark(found: Sequence[Finding], chosen: Format, is_cut: bool) -> str:
+    untold = 0 if chosen.tells_winners else sum(one.outcome is None for one in found)
+    told = [f"ends early; {len(found)} configs were read"] if is_cut else []
+    told += [f"tells neither a time nor a failure of {untold} of {len(found)} configs"] if untold else []
+    return " and ".join(told)
 
 
 def _recognised(content: Content) -> Format:

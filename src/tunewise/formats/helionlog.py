@@ -32,13 +32,16 @@ _KINDS: Mapping[str, FailureKind] = {
     "source_rejected": "constraints",
     "accuracy_error": "correctness",
 }
-_KEPT = ("run_id", "generation", "timestamp_s")
+_KEPT = ("run_id", "generation", "timestamp_s", "event")
+_TRIAL = "trial"
+_EVENTS = (_TRIAL, "trial_start", "rebenchmark")  # those of a config; what is measured again is a measurement too
 _Row = Mapping[str, Any]
 
 
 def is_csv(content: Content) -> bool:
-    """Return whether a file is a log in CSV: its header says so."""
-    return content.raw.lstrip(b"\xef\xbb\xbf \r\n").startswith(b",".join(name.encode() for name in FIELDS[:5]))
+    """Return whether a file is a log in CSV: its header says so; one of hashes beside it, without configs, is none."""
+    header = content.raw.lstrip(b"\xef\xbb\xbf \r\n").partition(b"\n")[0].strip().split(b",")
+    return header[:5] == [name.encode() for name in FIELDS[:5]] and FIELDS[-1].encode() in header
 
 
 def is_trace(content: Content) -> bool:
@@ -57,7 +60,7 @@ def read_csv(content: Content) -> list[Finding]:
 
 
 def read_trace(content: Content) -> list[Finding]:
-    """Return what became of every config of a trace, and when; the rest is told as for a log."""
+    """Return what became of every config of a trace, each time it was measured, and when; the rest is as for a log."""
     return _findings(content, list(_trace_rows(content)), lambda row, place: flat(row.get("config"), place))
 
 
@@ -74,7 +77,7 @@ def write_csv(findings: Sequence[Finding]) -> list[Written]:
 
 def write_trace(findings: Sequence[Finding]) -> list[Written]:
     """Return a trace with an event for every config that ended, and beside it what its runs are about."""
-    lines = [json.dumps({"schema_version": 1, "event": "trial", **_raw(one), **_told(one)}) for one in findings]
+    lines = [json.dumps({"schema_version": 1, **_raw(one), **_told(one)}) for one in findings]
     raw = "".join(f"{line}\n" for line in lines).encode()
     return [Written("helion-autotune.trace.jsonl", raw, told_of(findings), beside)]
 
@@ -94,7 +97,7 @@ def _findings(
     ]
 
 
-def _finding(row: _Row, config: Config, outcome: Outcome, run: Run) -> Finding:
+def _finding(row: _Row, config: Config, outcome: Outcome | None, run: Run) -> Finding:
     extra = {name: row.get(name) for name in _KEPT}
     return Finding(run.decision, run.problem, config, outcome, run.device, at=_at(row), extra=extra)
 
@@ -130,7 +133,7 @@ def _trace_rows(content: Content) -> Iterator[tuple[str, _Row]]:
             row = msgspec.json.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
             raise ValueError(f"line {place} is not JSON: {error}") from None
-        if isinstance(row, dict) and row.get("event") in ("trial", "trial_start"):
+        if isinstance(row, dict) and row.get("event") in _EVENTS:
             yield f"line {place}", row
 
 
@@ -145,14 +148,17 @@ def _key(row: _Row) -> tuple[str, str]:
     return str(row.get("run_id")), str(row.get("config_id"))
 
 
-def _outcome(row: _Row, place: str) -> Outcome:
+def _outcome(row: _Row, place: str) -> Outcome | None:
+    """Return what became of a config; None where it ran and no time is told, as where Helion compares ratios."""
     status, perf_ms = row.get("status"), number(row.get("perf_ms"))
     if not isinstance(status, str) or not status:
         raise ValueError(f"{place} has no status")
     if status not in _FINE:
         kinds = [kind for kind in FAILURE_KINDS if kind == status]
         return Failure(_KINDS.get(status, kinds[0] if kinds else "runtime"), status)
-    if perf_ms is None or not 0 < perf_ms * _MS < inf:
+    if perf_ms is None:
+        return None
+    if not 0 < perf_ms * _MS < inf:
         return Failure("runtime", f"{status} without a time")
     compile_s = number(row.get("compile_time_s"))
     return Timing((perf_ms * _MS,), compile_s if compile_s is not None and 0 < compile_s < inf else None)
@@ -171,10 +177,12 @@ def _raw(finding: Finding) -> dict[str, Any]:
     row |= {"run_id": run_of(finding).id} if run_of(finding) != Run() else {}
     if isinstance(outcome, Timing):
         return {**row, "status": "ok", "perf_ms": in_unit(outcome.time_s, _MS), "compile_time_s": outcome.compile_s}
-    kind, detail = (outcome.kind, outcome.detail) if outcome is not None else ("runtime", "unknown")
-    return {**row, "status": detail if _KINDS.get(detail) == kind else kind}
+    if outcome is None:
+        return {**row, "status": "ok"}
+    return {**row, "status": outcome.detail if _KINDS.get(outcome.detail) == outcome.kind else outcome.kind}
 
 
 def _told(finding: Finding) -> dict[str, Any]:
     at = {"timestamp_s": finding.at} if finding.at else {}
-    return {"objective_unit": "ms", "config": whole(finding.config), **at}
+    event = finding.extra.get("event") or _TRIAL
+    return {"event": event, "objective_unit": "ms", "config": whole(finding.config), **at}

@@ -67,8 +67,9 @@ def _finding(place: str, record: Mapping[str, Any], spellings: Mapping[str, Spel
     if missing:
         raise ValueError(f"{place} has no value of {missing[0]!r:.100}")
     config = config_of({name: _spelled(spelling, record[name]) for name, spelling in spellings.items()}, place)
-    extra = {name: value for name, value in record.items() if name not in (*_TAKEN, *spellings)}
     outcome, at = _outcome(record), seconds_of(record["timestamp"]) if "timestamp" in record else 0.0
+    taken = {*_TAKEN, *spellings} - (set() if isinstance(outcome, Timing) else {"compile_time"})
+    extra = {name: value for name, value in record.items() if name not in taken}
     return Finding(like.decision, like.problem, config, outcome, like.device, at=at, extra=extra)
 
 
@@ -76,7 +77,10 @@ def _spelled(spelling: Spelling, raw: Any) -> Any:
     return raw if isinstance(raw, list | dict) else spelling(raw)
 
 
-def _outcome(record: Mapping[str, Any]) -> Outcome:
+def _outcome(record: Mapping[str, Any]) -> Outcome | None:
+    """Return what became of a config; None where neither a time nor an error is told, as with another objective."""
+    if record.get("time") is None and "__error__" not in record:
+        return None
     time_ms = number(record.get("time"))
     if time_ms is None or time_ms >= FAILED_MS:
         return _failure(record)
@@ -96,7 +100,7 @@ def _failure(record: Mapping[str, Any]) -> Failure:
 def _problem(size: Any) -> Problem:
     if isinstance(size, Mapping):
         return problem_of(size)
-    listed = size if isinstance(size, list | tuple) else [size]
+    listed = size if isinstance(size, list | tuple) else [] if size is None else [size]
     if len(listed) <= len(_AXES) and all(number(one) is not None for one in listed):
         return problem_of({f"{_SIZE}_{axis}": one for axis, one in zip(_AXES, listed, strict=False)})
     return problem_of({_SIZE: canonical.encode(size) if isinstance(size, list) else size})
@@ -138,11 +142,15 @@ def _written(group: Sequence[Finding], part: int) -> Written:
 
 def _record(same: Sequence[Finding]) -> dict[str, Any]:
     first, last = same[0], same[-1]
-    outcome = merged([finding.outcome for finding in same if finding.outcome is not None] or [_UNKNOWN])
+    outcomes = [finding.outcome for finding in same if finding.outcome is not None]
     told: dict[str, Any] = {name: raw_value(value) for name, value in first.config.items()}
-    told |= _raw_timing(outcome) if isinstance(outcome, Timing) else _raw_failure(outcome)
+    told |= _raw_outcome(merged(outcomes)) if outcomes else {}
     told |= {name: value for name, value in first.extra.items() if name not in told}
     return told | ({"timestamp": date_of(last.at)} if last.at else {})
+
+
+def _raw_outcome(outcome: Outcome) -> dict[str, Any]:
+    return _raw_timing(outcome) if isinstance(outcome, Timing) else _raw_failure(outcome)
 
 
 def _raw_timing(timing: Timing) -> dict[str, Any]:
@@ -164,6 +172,3 @@ def _values(group: Sequence[Finding], name: str) -> list[Any]:
     values: list[Value] = list(found.values())
     is_number = all(number(value) is not None for value in values)
     return [raw_value(value) for value in (sorted(values) if is_number else values)]  # type: ignore[type-var]
-
-
-_UNKNOWN = Failure("runtime", "recorded without a time")

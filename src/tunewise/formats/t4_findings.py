@@ -67,7 +67,8 @@ def _finding(place: str, raw: Mapping[str, Any], unit_s: float, like: Finding) -
     return Finding(like.decision, like.problem, config, outcome, like.device, like.versions, like.unit, at)
 
 
-def _outcome(place: str, raw: Mapping[str, Any], unit_s: float) -> Outcome:
+def _outcome(place: str, raw: Mapping[str, Any], unit_s: float) -> Outcome | None:
+    """Return what became of a config; None where it ran and no time is told, as with another objective."""
     said = raw.get("invalidity") or ""
     if not isinstance(said, str):
         raise ValueError(f"{place}: invalidity={said!r:.100} is not a word")
@@ -77,7 +78,7 @@ def _outcome(place: str, raw: Mapping[str, Any], unit_s: float) -> Outcome:
     taken = taken if isinstance(taken, Mapping) else {}
     samples_s, time_s = times(taken.get("runtimes"), unit_s), _measured_s(raw, unit_s)
     if time_s is None and not samples_s:
-        return Failure("runtime", "recorded without a time")
+        return None
     compiling = number(taken.get("compilation", taken.get("compilation_time")))  # files say one, the schema the other
     outcome = timed(time_s if time_s is not None else samples_s[0], None if compiling is None else compiling * unit_s)
     return Timing(samples_s, outcome.compile_s) if isinstance(outcome, Timing) and samples_s else outcome
@@ -117,19 +118,21 @@ def _written(group: Sequence[Finding], part: int) -> Written:
 
 
 def _result(finding: Finding, unit_s: float) -> dict[str, Any]:
-    outcome = finding.outcome or Failure("runtime", "recorded without a time")
+    outcome = finding.outcome
     told = {"timestamp": date_of(finding.at)} if finding.at else {}
     told |= {"configuration": {name: raw_value(value) for name, value in finding.config.items()}}  # type: ignore[dict-item]
-    return {**told, **(_timed(outcome, unit_s) if isinstance(outcome, Timing) else _failed(outcome))}
+    return {**told, **(_failed(outcome) if isinstance(outcome, Failure) else _ran(outcome, unit_s))}
 
 
-def _timed(timing: Timing, unit_s: float) -> dict[str, Any]:
+def _ran(timing: Timing | None, unit_s: float) -> dict[str, Any]:
+    told = {"invalidity": "correct", "correctness": 1}
+    if timing is None:
+        return {"times": {}, **told, "measurements": [], "objectives": []}
     samples = [in_unit(sample, unit_s) for sample in timing.samples_s]
     taken: dict[str, Any] = {"compilation": in_unit(timing.compile_s, unit_s)} if timing.compile_s else {}
     return {
         "times": {**taken, "runtimes": samples},
-        "invalidity": "correct",
-        "correctness": 1,
+        **told,
         "measurements": [{"name": "time", "value": sum(samples) / len(samples), "unit": ""}],
         "objectives": ["time"],
     }

@@ -45,7 +45,15 @@ def load(path: Path, limit_bytes: int = MAX_BYTES) -> Content:
         raise InvalidFile(f"{path} holds more than {limit_bytes >> 20} MiB; cut it into smaller files")
     if not content.raw.strip():
         raise InvalidFile(f"{path} is empty")
-    return _mended(content) if content.raw.lstrip().startswith(b"{") else content
+    if content.raw.lstrip().startswith(b"{"):
+        return _mended(content)
+    return (whole_lines(content) or content) if content.is_cut else content
+
+
+def whole_lines(content: Content) -> Content | None:
+    """Return a content without its last line, if that has no end: somebody was killed while writing it, maybe."""
+    end = content.raw.rfind(b"\n") + 1
+    return Content(content.path, content.raw[:end], is_cut=True) if 0 < end < len(content.raw) else None
 
 
 def unpacked_head(head: bytes) -> bytes:

@@ -35,7 +35,9 @@ def read(content: Content) -> list[Finding]:
     are the features key_0, key_1 and so on; the decision is the kernel that the file is named after.
     """
     found = decode(content, _Cache)
-    problem, kernel = _problem(found.key), content.path.name.removesuffix(".gz").removesuffix(SUFFIX)
+    problem, kernel = _problem(found.key), content.path.name
+    for suffix in (".gz", SUFFIX, ".json"):
+        kernel = kernel.removesuffix(suffix)
     return [
         Finding(kernel, problem, _config(config, number), _outcome(timings, number))
         for number, (config, timings) in enumerate(found.configs_timings, 1)

@@ -16,8 +16,9 @@ _MS = 1e-3
 _VALIDATOR, _SOLUTION, _PARAMS, _BLAS = "Validator", "solution", "params", "blas_params"
 _ARCH = "GCN_ARCH_NAME"  # the one validator that is a device
 _LINE = re.compile(rb"Validator,[^,\n]+,[^\n]*|\w*TunableOp_?[^,\n]*,[^,\n]+,[^,\n]+")
-_SHAPE = re.compile(r"([nt]{2})_(\d{1,18})_(\d{1,18})_(\d{1,18})(?:_ld_(\d{1,18})_(\d{1,18})_(\d{1,18}))?", re.ASCII)
-_FEATURES = ("layout", "m", "n", "k", "lda", "ldb", "ldc")
+_N = r"(\d{1,18})"
+_SHAPE = re.compile(rf"([ntc]{{2}})_{_N}_{_N}_{_N}(?:_B_{_N})?(?:_ld_{_N}_{_N}_{_N})?", re.ASCII)
+_SIZES, _BATCH, _LEADING = ("layout", "m", "n", "k"), "batch", ("lda", "ldb", "ldc")
 _MAX_ROWS = 1_000_000
 
 
@@ -30,7 +31,8 @@ def read(content: Content) -> list[Finding]:
     """Return the solution for every operator and shape, with its milliseconds where it has any.
 
     The operator is the decision, and validators are versions. A shape such as nt_64_32_16 becomes the features layout,
-    m, n and k, with lda, ldb and ldc where it has those; one that reads otherwise is the feature `params` as it stands.
+    m, n and k, with batch, lda, ldb and ldc where it has those; one that reads otherwise is the feature `params` as it
+    stands.
     """
     rows = list(_rows(content))
     versions = {cells[1]: cells[2] for _, cells in rows if cells[0] == _VALIDATOR}
@@ -88,21 +90,21 @@ def _problem(params: str) -> Problem:
     shape = _SHAPE.fullmatch(params)
     features: dict[str, Any] = {_PARAMS: params}
     if shape is not None:
-        values = [shape[1], *(int(number) for number in shape.groups()[1:] if number is not None)]
-        told = dict(zip(_FEATURES, values, strict=False))
+        named = zip((*_SIZES, _BATCH, *_LEADING), shape.groups(), strict=True)
+        told = {name: cell if name == _SIZES[0] else int(cell) for name, cell in named if cell is not None}
         features = told if _params(problem_of(told)) == params else features
     return problem_of(features)
 
 
 def _params(problem: Problem) -> str:
     """Return a problem as the file writes it; raises ValueError for one that no such file can be about."""
-    names = _FEATURES if "lda" in problem else _FEATURES[:4]
     if set(problem) == {_PARAMS}:
         return str(problem[_PARAMS])
-    if set(problem) != set(names):
-        raise ValueError(f"a tunable result is about {', '.join(_FEATURES[:4])} and the like, not about {problem}")
-    told = "_".join(str(problem[name]) for name in names[:4])
-    return told if len(names) == 4 else f"{told}_ld_" + "_".join(str(problem[name]) for name in names[4:])
+    parts = [("", _SIZES), ("B_", (_BATCH,)), ("ld_", _LEADING)]
+    told = [(mark, names) for mark, names in parts if names == _SIZES or names[0] in problem]
+    if set(problem) != {name for _, names in told for name in names}:
+        raise ValueError(f"a tunable result is about {', '.join(_SIZES)} and the like, not about {problem}")
+    return "_".join(mark + "_".join(str(problem[name]) for name in names) for mark, names in told)
 
 
 def _written(group: Sequence[Finding], number: int) -> Written:

@@ -14,7 +14,10 @@ _DEVICE, _VERSION = "device_name", "triton_version"
 _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 _PAIRS = re.compile(r"(?:^|,)(\w+)=((?:\[[^\]]*\]|[^,\[])*)", re.ASCII)
 _FOLDER = re.compile(r"triton_(\d+(?:_\d+)*)", re.ASCII)
-_FIRST, _LAST = ("E", "N", "K"), ("dtype", "block_shape")  # the order their file names are written in
+# The order their file names are written in.
+_FIRST = ("E", "inter_size", "hidden_size", "N", "K", "headdim", "dstate")
+_LAST = ("dtype", "block_shape")
+_DOWN, _DOWN_SUFFIX = "down_moe", "_down"  # how SGLang marks the second of a layer's two kernels
 _UNSAFE = re.compile(r"[/\\\0\n]")
 _MAX_NAME = 250  # bytes that a file system takes
 
@@ -27,7 +30,8 @@ def is_tuned(content: Content) -> bool:
 def read(content: Content) -> list[Finding]:
     """Return the config for each M; the name of the file tells the rest of the problem and the device.
 
-    The file does not say which kernel it is for: findings have no decision yet.
+    A name that ends in _down, as SGLang's do for the down projection, has the feature down_moe=True. The file does
+    not say which kernel it is for: findings have no decision yet.
     """
     shape, device = _told(content.path.name)
     found = decode(content, dict[str, Any])
@@ -64,11 +68,13 @@ def _body(group: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _told(name: str) -> tuple[dict[str, Feature], str]:
-    stem = name.removesuffix(".gz").removesuffix(".json")
+    full = name.removesuffix(".gz").removesuffix(".json")
+    stem = full.removesuffix(_DOWN_SUFFIX)
     pairs = list(_PAIRS.finditer(stem))
     if not pairs or sum(len(pair[0]) for pair in pairs) != len(stem):
         raise ValueError("its name is not E=8,N=14336,device_name=NVIDIA_H100.json or the like")
     told: dict[str, Feature] = {pair[1]: int(pair[2]) if _NUMBER.fullmatch(pair[2]) else pair[2] for pair in pairs}
+    told |= {_DOWN: str(True)} if stem != full else {}
     device = str(told.pop(_DEVICE, "")).replace("_", " ")
     if KEY in told or not device:
         raise ValueError(f"its name tells {KEY if KEY in told else f'no {_DEVICE}'}")
@@ -89,12 +95,14 @@ def _number(key: str) -> int:
 
 def _name(finding: Finding) -> str:
     problem = finding.problem
-    rest = [name for name in problem if name not in (*_FIRST, *_LAST, KEY)]
+    is_down = problem.get(_DOWN) == str(True)
+    rest = [name for name in problem if name not in (*_FIRST, *_LAST, KEY) and not (is_down and name == _DOWN)]
     words = [*_FIRST, *(name for name in rest if name in problem.numeric)]
     after = [*_LAST, *(name for name in rest if name not in problem.numeric)]
     pairs = [f"{name}={problem[name]}" for name in words if name in problem]
     pairs += [f"{_DEVICE}={finding.device.replace(' ', '_')}"]
-    name = ",".join(pairs + [f"{name}={problem[name]}" for name in after if name in problem]) + ".json"
+    told = ",".join(pairs + [f"{name}={problem[name]}" for name in after if name in problem])
+    name = f"{told}{_DOWN_SUFFIX if is_down else ''}.json"
     if _UNSAFE.search(name) or len(name.encode()) > _MAX_NAME or not _is_told(name, finding):
         raise ValueError(f"no vLLM file can be named after {problem} on the device {finding.device!r}")
     return name

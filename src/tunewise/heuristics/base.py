@@ -1,10 +1,12 @@
 """A heuristic at hand: what it is called, which decision and hardware it is for, and how it ranks configs."""
 
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from tunewise.decision import Config, Scalar
+from tunewise.errors import InvalidModel
 
 Kind = Literal["expert", "table", "learned"]
 Ranking = Callable[[Mapping[str, object]], Sequence[Config]]
@@ -29,13 +31,25 @@ class Heuristic:
     reason: Callable[[Mapping[str, object]], str] | None = field(default=None, repr=False)
     only_seeds: bool = False  # it proposes what to try first when tuning, and answers nothing
 
+    def __post_init__(self) -> None:
+        for fact in ("name", "decision"):
+            value = getattr(self, fact)
+            if not isinstance(value, str) or not value.strip():
+                raise InvalidModel(f"a heuristic's {fact}={reprlib.repr(value)} is not a word, such as 'gemm'")
+        if not callable(self.ranking):
+            raise InvalidModel(f"heuristic {self.name!r}: its ranking is not a function of a problem's features")
+        if self.kind not in get_args(Kind):
+            raise InvalidModel(f"heuristic {self.name!r}: kind={self.kind!r} is not one of {', '.join(get_args(Kind))}")
+        if not isinstance(self.fence, Mapping):
+            raise InvalidModel(f"heuristic {self.name!r}: fence={self.fence!r} does not map facts to values")
+
     def rank(self, features: Mapping[str, object]) -> list[Config]:
         """Return configs for a problem's features, best first; empty where the heuristic abstains."""
         return list(self.ranking(features))
 
     def choose(self, features: Mapping[str, object]) -> Config | None:
         """Return the best config for a problem's features, or None where the heuristic abstains."""
-        return next(iter(self.rank(features)), None)
+        return next(iter(self.ranking(features)), None)
 
     def why(self, features: Mapping[str, object]) -> str:
         """Return why it answers a problem as it does, as the reason of an answer."""

@@ -2,7 +2,7 @@
 
 import difflib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -53,17 +53,21 @@ def load_plugin(name: str) -> tuple[Heuristic | Expert, ...]:
         close = difflib.get_close_matches(name, offered, 1) or sorted(offered)
         hint = f"did you mean {close[0]!r}?" if close else f"none offers the entry point {GROUP}"
         raise NotFound(f"no installed package offers heuristics named {name!r}; {hint}")
-    try:
-        return tuple(_flat(name, offered[name].load()))
-    except TunewiseError:
-        raise
-    except Exception as error:  # code of somebody else
-        raise InvalidModel(f"heuristics {name!r} do not load: {type(error).__name__}: {error}") from error
+    return _all_of(name, offered[name].load)
 
 
 def load_object(offered: object) -> tuple[Heuristic | Expert, ...]:
     """Return a heuristic given as such, or as a class that makes one; raises InvalidModel for what is none."""
-    return tuple(_flat(getattr(offered, "__name__", type(offered).__name__), offered))
+    return _all_of(getattr(offered, "__name__", type(offered).__name__), lambda: offered)
+
+
+def _all_of(name: str, load: Callable[[], object]) -> tuple[Heuristic | Expert, ...]:
+    try:
+        return tuple(_flat(name, load()))
+    except TunewiseError:
+        raise
+    except (Exception, SystemExit) as error:  # code of somebody else
+        raise InvalidModel(f"heuristics {name!r} do not load: {type(error).__name__}: {error}") from error
 
 
 def _flat(name: str, offered: object) -> Iterable[Heuristic | Expert]:
@@ -81,9 +85,18 @@ def _flat(name: str, offered: object) -> Iterable[Heuristic | Expert]:
 
 
 def _expert(name: str, offered: Any) -> Expert:
-    """Return a rule of thumb once it is known to have a name; what else it lacks has a meaning of its own."""
+    """Return a rule of thumb once it is known to be sound; what it lacks, but for a name, has a meaning of its own."""
     if not isinstance(getattr(offered, "name", None), str) or not offered.name.strip():
         raise InvalidModel(f"heuristic {name!r} has no name: give its class name = 'my-rule'")
+    for fact in ("backend", "decision"):
+        value = getattr(offered, fact, "")
+        if not isinstance(value, str):
+            raise InvalidModel(f"heuristic {offered.name!r}: {fact}={value!r} is not a word; leave it out for all")
+    most, on = getattr(offered, "most", 1), getattr(offered, "hardware", None)
+    if type(most) is not int:
+        raise InvalidModel(f"heuristic {offered.name!r}: most={most!r} is not a number of seeds, such as 2")
+    if on is not None and not callable(getattr(on, "why_not", None)):
+        raise InvalidModel(f"heuristic {offered.name!r}: hardware={on!r} is not devices, such as On(kinds=('cpu',))")
     expert: Expert = offered
     return expert
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunewise.decision import Hardware
+from tunewise.errors import InvalidSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,12 @@ class On:
     kinds: tuple[str, ...] = ()  # such as "cpu", "cuda"
     names: tuple[str, ...] = ()  # parts of the device's name, such as "H100"
     capabilities: tuple[str, ...] = ()  # such as "9.0"; a newer device that is compatible with one of them will do
+
+    def __post_init__(self) -> None:
+        for name, such_as in (("kinds", "cpu"), ("names", "H100"), ("capabilities", "9.0")):
+            words = getattr(self, name)
+            if not isinstance(words, tuple | list) or not all(isinstance(word, str) for word in words):
+                raise InvalidSetting(f"On: {name}={words!r} is not several words, such as {name}=({such_as!r},)")
 
     def why_not(self, hardware: Hardware) -> str | None:
         """Return why a device is not among these, or None if it is."""

@@ -27,12 +27,14 @@ class Known:
 class Built:
     """A table, and what following it costs on the problems it was made of; 1 is the best known.
 
-    `untried` counts the problems whose answer was never measured there; they are not in `regrets`.
+    `untried` counts the problems whose answer was never measured there; they are not in `regrets`. `left_out` counts
+    those that were measured and have other features, so that no rule is about them.
     """
 
     table: Table
     regrets: tuple[float, ...]
     untried: int = 0
+    left_out: int = 0
 
     @property
     def regret(self) -> float:

@@ -7,6 +7,7 @@ from tunewise.decision import Declaration
 from tunewise.heuristics.table import Rule, Table
 from tunewise.heuristics.table_conditions import covers
 
+FACTS = ("name", "kind", "capability", "cores", "isa", "memory_gib", "l1d", "l2", "l3", "local")  # of devices
 _MOST = 2000  # rules compared with each other; beyond that only equal conditions are found
 
 
@@ -14,18 +15,25 @@ _MOST = 2000  # rules compared with each other; beyond that only equal condition
 class Remark:
     """Something about a rule; a fault is one that keeps a config from being used at all."""
 
-    rule: int  # from 1
+    rule: int  # from 1; 0 where it is about the whole table
     what: str
     is_fault: bool = False
 
     def __str__(self) -> str:
-        return f"rule {self.rule}: {self.what}"
+        return f"rule {self.rule}: {self.what}" if self.rule else self.what
 
 
 def remarks(table: Table, declaration: Declaration | None = None) -> list[Remark]:
     """Return what is wrong with a table, by rule; configs are looked at where the decision's declaration is known."""
-    found = [*_unreachable(table), *(_outside(table, declaration) if declaration is not None else ())]
+    found = [*_strange_facts(table), *_unreachable(table)]
+    found += _outside(table, declaration) if declaration is not None else ()
     return sorted(found, key=lambda remark: remark.rule)
+
+
+def _strange_facts(table: Table) -> Iterator[Remark]:
+    for name in table.hardware:
+        if name not in FACTS:
+            yield Remark(0, f"no device tells the fact {name!r}, so it never answers; there are {', '.join(FACTS)}")
 
 
 def _unreachable(table: Table) -> Iterator[Remark]:
@@ -52,6 +60,8 @@ def _is_covered(rule: Rule, wide: Rule) -> bool:
 
 
 def _outside(table: Table, declaration: Declaration) -> Iterator[Remark]:
+    if table.decision != declaration.name:
+        yield Remark(0, f"it is about {table.decision!r}, and so never asked by {declaration.name!r}", is_fault=True)
     for number, rule in enumerate(table.rules, 1):
         for place, config in enumerate(rule.configs, 1):
             strange = [name for name in config if name not in declaration.default]

@@ -163,7 +163,7 @@ def _bucket(raw: Mapping[str, object]) -> Bucket:
         len(raw) > 1
         or isinstance(size, bool)
         or not isinstance(size, int)
-        or not 0 < size <= 1 << 62
+        or not 0 < size <= MAX_BUCKET
         or size & size - 1
     ):
         raise ValueError(f"a bucket is a power of two alone, such as {{{_BUCKET!r}: 64}}, not {dict(raw)!r:.100}")

@@ -27,9 +27,7 @@ def table_of(findings: Sequence[Finding], *, nearest: str | None = None, about: 
 
 def findings_of(table: Table) -> tuple[list[Finding], int]:
     """Return what a table says of single problems, and the number of rules that are about more than one."""
-    exact = [
-        rule for rule in table.rules if all(isinstance(c, OneOf) and len(c.values) == 1 for c in rule.when.values())
-    ]
+    exact = [rule for rule in table.rules if all(map(_is_exact, rule.when.values()))]
     device = str(table.hardware.get("name", ""))
     return [_finding(table.decision, device, rule) for rule in exact], len(table.rules) - len(exact)
 

@@ -1,6 +1,7 @@
 """OpenCL kernels: a source, `-D` parameters and work-group sizes become a call on numpy arrays, timed by the device."""
 
 import functools
+import operator
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from tunewise.decision import Policy, canonical
 from tunewise.decision.opencl import choose
 from tunewise.errors import BuildError, KernelError, LimitExceeded
 from tunewise.measure import sources
-from tunewise.measure.clarguments import Arguments, Local
+from tunewise.measure.clarguments import Arguments, Buffers, Local
 from tunewise.measure.clocks import DEVICE
 from tunewise.measure.clruntime import Runtime, check_items, opencl, runtime
 from tunewise.measure.sources import Define
@@ -44,9 +45,12 @@ class OpenCLKernel:
         flags: Sequence[str] = (),
         device: str = "opencl",
     ) -> None:
+        if not isinstance(writes, Sequence) or any(type(place) is not int or place < 0 for place in writes):
+            raise KernelError(f"{function}: writes={writes!r} are not places of arguments, from 0 on, such as (2,)")
         self._source, self._function, self._writes = source, function, tuple(writes)
         self._flags, self.device = tuple(flags), device
-        self._built: dict[tuple[tuple[str, Define], ...], _Built] = {}
+        self._built: dict[tuple[Runtime, tuple[tuple[str, Define], ...]], _Built] = {}
+        self._buffers: Buffers = {}
         self._lock = threading.Lock()
 
     @property
@@ -74,13 +78,14 @@ class OpenCLKernel:
         not fit and a launch that fails.
         """
         here = runtime(self.device)
-        group = None if local_size is None else tuple(int(size) for size in local_size)
+        items = _whole("global_size", global_size, least=0)
+        group = None if local_size is None else _whole("local_size", local_size, least=1)
         if group is not None:
             self._must_fit(lambda: here.check(group), defines)
         with self._lock:
             built = self._load(here, defines)
             self._must_fit(lambda: built.check(group, args), defines)
-            built.launch(args, _rounded(global_size, group), group, self._writes)
+            built.launch(args, _rounded(items, group), group, self._writes)
 
     def facts(self) -> dict[str, str]:
         """Return what must be equal for a measurement of this kernel to count: driver, kernel source and flags."""
@@ -101,7 +106,7 @@ class OpenCLKernel:
         return sources.texts(self._source, "OpenCL")
 
     def _load(self, here: Runtime, defines: Mapping[str, Define]) -> "_Built":
-        key = tuple(defines.items())
+        key = here, tuple(defines.items())
         if key not in self._built:
             self._built[key] = self._build(here, sources.options(defines))
         return self._built[key]
@@ -124,8 +129,11 @@ class OpenCLKernel:
             try:
                 kernel = cl.Kernel(program, self._function)
             except cl.Error:
-                raise BuildError(f"{self.name} is built, but it has no kernel {self._function!r}") from None
-        return _Built(kernel, Arguments(kernel), here)
+                known = program.get_info(cl.program_info.KERNEL_NAMES).replace(";", ", ") or "none"
+                raise BuildError(
+                    f"{self.name} is built, but it has no kernel {self._function!r}; its kernels: {known}"
+                ) from None
+        return _Built(kernel, Arguments(kernel, self._buffers), here)
 
     def _must_fit(self, check: Callable[[], None], defines: Mapping[str, Define]) -> None:
         try:
@@ -182,13 +190,23 @@ class _Built:
         return self._kernel.get_work_group_info(what, self._here.device)
 
 
-def _rounded(size: Sequence[int], group: tuple[int, ...] | None) -> tuple[int, ...]:
+def _whole(what: str, sizes: Sequence[int], *, least: int) -> tuple[int, ...]:
+    try:
+        found = tuple(operator.index(size) for size in sizes)
+    except TypeError:
+        raise KernelError(f"{what}={sizes!r} is not a tuple of whole numbers, such as (64, 1)") from None
+    if min(found, default=least) < least:
+        raise KernelError(f"{what}={found} has a number below {least}")
+    return found
+
+
+def _rounded(size: tuple[int, ...], group: tuple[int, ...] | None) -> tuple[int, ...]:
     """Return a size in whole work-groups."""
     if group is None:
-        return tuple(int(items) for items in size)
+        return size
     if len(size) != len(group):
-        raise KernelError(f"global_size={tuple(size)} and local_size={group} differ in dimensions")
-    return tuple(-(-int(items) // step) * step for items, step in zip(size, group, strict=True))
+        raise KernelError(f"global_size={size} and local_size={group} differ in dimensions")
+    return tuple(-(-items // step) * step for items, step in zip(size, group, strict=True))
 
 
 def _shape(group: Sequence[int]) -> str:

@@ -14,7 +14,7 @@ _MAPS = Path("/proc/self/maps")
 _DRIVERS = ("libpocl", "libnvidia-opencl", "libamdocl", "libigdrcl", "libintelocl", "libRusticl")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Runtime:
     """A device with its context and queue, and the limits that every launch must keep."""
 

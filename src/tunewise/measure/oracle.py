@@ -82,7 +82,8 @@ class Oracle:
 
     def _changed_argument(self, before: Args, expected: Args, after: Args, which: int) -> str | None:
         for place, (old, want, got) in enumerate(zip(before, expected, after, strict=True)):
-            exact = results.same(old, want)
+            # What it writes into may hold the right result already, left by a timed call: no reason to expect its bits.
+            exact = place not in self._work.writes and results.same(old, want)
             wrong = not results.same(want, got) if exact else results.difference(want, got, self._work.check)
             if wrong:
                 return f"argument {place} {'is changed' if exact else wrong}{self._where(which)}"

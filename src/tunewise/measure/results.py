@@ -226,7 +226,8 @@ def _shuffle(array: Any) -> Any:
 def _enlarge(array: Any) -> Any:
     numpy = sys.modules["numpy"]
     largest = float(numpy.abs(numpy.nan_to_num(array)).max())
-    return array * ((1e2 if array.dtype.itemsize == 2 else 1e4) / largest) if largest > 0 else array
+    with numpy.errstate(all="ignore"):  # an array that is only written into holds anything
+        return array * ((1e2 if array.dtype.itemsize == 2 else 1e4) / largest) if largest > 0 else array
 
 
 def _short(value: Any) -> str:

@@ -34,9 +34,11 @@ def options(defines: Mapping[str, Define]) -> list[str]:
 def texts(source: Path | str, language: str) -> list[str]:
     """Return a source, then every local header it includes, directly or through another.
 
-    Raises MissingPart if the file cannot be read.
+    Raises MissingPart if the file cannot be read, and for a text that is rather the name of one.
     """
     if not isinstance(source, Path):
+        if not any(sign in source for sign in "(#\n"):
+            raise MissingPart(f"{source!r} is no {language} source; the name of a file is given as a pathlib.Path")
         return [source]
     try:
         found = {source.resolve(): source.read_text()}

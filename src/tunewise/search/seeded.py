@@ -164,8 +164,12 @@ class Seeded:
         return places in self._proposers and min(others_s, default=0.0) >= _LEAD * self._best_s
 
     def _move(self) -> Config | None:
-        if self._in_vain >= _IN_VAIN or not self._moving or len(self._asked) % _MOVES_EVERY:
+        if self._in_vain >= _IN_VAIN or len(self._asked) % _MOVES_EVERY:
             return None
-        move = self._moving.pop(0)
-        self._moved.setdefault(self._space.places(move.config), move.by)
-        return move.config
+        while self._moving:
+            move = self._moving.pop(0)
+            places = self._space.places(move.config)
+            if places not in self._asked:  # or else whoever asked it first proposed it
+                self._moved[places] = move.by
+                return move.config
+        return None

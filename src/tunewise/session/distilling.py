@@ -1,7 +1,7 @@
 """What the store knows of a decision, distilled into a small table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from tunewise.decision import Config, Outcome, Subject, Timing, canonical, merged
@@ -36,17 +36,20 @@ def distil(
     chosen = _device(decision, subjects, device)
     configs: dict[str, Config] = {}
     measured = [_measured(store, subject, configs) for subject in subjects if _name(subject) == chosen]
-    known = _latest(decision, [one for one in measured if _best_s(one) < inf or one.winner is not None])
+    ran = [one for one in measured if _best_s(one) < inf or one.winner is not None]
+    known = _latest(decision, ran)
     numbers = {key: number for number, key in enumerate(configs)}
-    return build(
+    built = build(
         decision,
         [Known(one.subject.problem, _costs(one, numbers)) for one in known],
         list(configs.values()),
         tolerance=tolerance,
         max_rules=max_rules,
         hardware={"name": chosen} if chosen else {},
-        about=f"distilled from {len(known)} measured problems",
+        about=f"distilled from {len(known)} measured problem{'s' if len(known) != 1 else ''}",
     )
+    others = {str(one.subject.problem) for one in ran} - {str(one.subject.problem) for one in known}
+    return replace(built, left_out=len(others))
 
 
 def _device(decision: str, subjects: list[Subject], wanted: str | None) -> str:

@@ -46,11 +46,6 @@ def findings_for(decision: str, format: Format, store: Store) -> Told:
     return found
 
 
-def _measured(decision: str, store: Store) -> Iterator[Finding]:
-    for subject in store.subjects(decision):
-        yield from (finding_of(subject, trial) for trial in _of(store, subject))
-
-
 def _winners(decision: str, store: Store) -> Told:
     best: dict[str, tuple[bool, Finding]] = {}
     for subject in store.subjects(decision):

@@ -1,6 +1,6 @@
 """Others' files taken in: what they measured goes into the store, what they say won becomes tables."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
@@ -8,31 +8,38 @@ from pathlib import Path
 
 from tunewise import settings
 from tunewise.decision import Subject, Timing, Trial, canonical
-from tunewise.errors import InvalidData, NotFound
+from tunewise.decision.declaration import MAX_NAME
+from tunewise.errors import InvalidData, InvalidFile
 from tunewise.formats.facts import write_trial
 from tunewise.formats.findings import Finding, problem_of, record_of, slug
 from tunewise.formats.foreign import Foreign
 from tunewise.formats.records import Record
 from tunewise.heuristics.table import Table
 from tunewise.heuristics.table_findings import findings_of, table_of
-from tunewise.heuristics.table_reading import dump, load_table
+from tunewise.heuristics.table_reading import dump, load_table, parse
 from tunewise.models.whole import write_whole
 from tunewise.session import context
 from tunewise.session.conflicts import Conflict, OnConflict, Side, settle
 from tunewise.store import Store
+from tunewise.store.locks import lock_file
 
 _STORE, _TABLE = "the store", "the table at home"
 _BATCH = 2000
+_LOCK = "tables.lock"  # who holds it may change tables that were taken in
 
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What taking files in would do: the records it adds, the tables it writes, what is known and what conflicts."""
+    """What taking files in would do: the records it adds, the tables it writes, what is known and what conflicts.
+
+    `before` holds those of the tables that were there when the plan was made: it does not stand once they changed.
+    """
 
     records: tuple[Record, ...]
     tables: Mapping[Path, Table]
     known: int
     conflicts: tuple[Conflict, ...]
+    before: Mapping[Path, Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,7 @@ class _Making:
     tables: dict[Path, Table] = field(default_factory=dict)
     known: int = 0
     conflicts: list[Conflict] = field(default_factory=list)
+    before: dict[Path, Table] = field(default_factory=dict)
 
 
 def plan_import(
@@ -67,9 +75,13 @@ def plan_import(
     """Return what taking files in would do; nothing is done yet.
 
     `decision` names the decision where a file does not, or instead of what it says; `rename` gives features and
-    parameters other names. With `nearest`, a feature, the tables answer like vLLM. Two origins that tell different
-    times of one config, or different winners, conflict: the `best` or the `newest` stands, or InvalidData is raised.
+    parameters other names; raises InvalidData for one that is not there. With `nearest`, a feature, the tables answer
+    like vLLM. Two origins that tell different times of one config, or different winners, conflict: the `best` or the
+    `newest` stands, or InvalidData is raised.
     """
+    if nearest is not None and not any(file.format.tells_winners for file in files):
+        raise InvalidData(f"nearest={nearest!r} is for tables, and none of these files tells what won; leave it out")
+    check_names((one for file in files for one in file.findings), rename or {})
     sources = [
         _Source(file, rank, [_ours(one, file, decision, rename or {}) for one in file.findings])
         for rank, file in enumerate(files, 1)
@@ -77,17 +89,20 @@ def plan_import(
     making = _Making(on_conflict)
     _plan_records(sources, store, making)
     _plan_tables(sources, nearest, making)
-    return ImportPlan(tuple(making.records), making.tables, making.known, tuple(making.conflicts))
+    conflicts = tuple(making.conflicts)
+    return ImportPlan(tuple(making.records), making.tables, making.known, conflicts, making.before)
 
 
 def carry_out(plan: ImportPlan, store: Store) -> int:
-    """Do what a plan says and return how many records were added; done twice, the second time adds none."""
+    """Do what a plan says and return how many records were added; done twice, the second time adds none.
+
+    Raises InvalidData, and leaves the tables alone, where somebody else changed one since the plan was made.
+    """
     added, rest = 0, iter(plan.records)
     while batch := list(islice(rest, _BATCH)):
         added += store.absorb(batch)
-    for path, table in plan.tables.items():
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, dump(table))
+    if plan.tables:
+        _write_tables(plan)
     context.refresh()
     return added
 
@@ -96,6 +111,15 @@ def table_path(decision: str, device: str) -> Path:
     """Return where the table of a decision and a device lies that was taken in: in the home, where it is looked for."""
     identity = canonical.digest([decision, device])[:8]
     return settings.current().home / "heuristics" / f"{slug(decision, device)}-{identity}.json"
+
+
+def check_names(findings: Iterable[Finding], names: Mapping[str, str]) -> None:
+    """Raise InvalidData if a name that is to be changed is neither a feature nor a parameter of any finding."""
+    there = {name for finding in findings for name in (*finding.problem, *finding.config)} if names else set()
+    for name in names:
+        if name not in there:
+            listed = ", ".join(sorted(there))
+            raise InvalidData(f"there is no feature or parameter {name!r} to rename; there are {listed:.1000}")
 
 
 def renamed(finding: Finding, names: Mapping[str, str]) -> Finding:
@@ -111,6 +135,8 @@ def _ours(finding: Finding, file: Foreign, decision: str | None, rename: Mapping
     name = decision or finding.decision
     if not name:
         raise InvalidData(f"{file.path} does not say which decision it is about; name it with --decision")
+    if not name.strip() or len(name) > MAX_NAME:
+        raise InvalidData(f"{name!r:.100} is no name of 1 to {MAX_NAME} characters; name a --decision that you declare")
     found = replace(finding, decision=name)
     return renamed(found, rename) if rename else found
 
@@ -182,7 +208,8 @@ def _plan_tables(sources: Sequence[_Source], nearest: str | None, making: _Makin
         about = before.about if before is not None else f"imported from {' and '.join(kinds)}"
         table = table_of(winners, nearest=nearest or kept, about=about)
         if before is None or (table.rules, table.nearest) != (before.rules, before.nearest):
-            making.tables[path] = table
+            making.tables[path] = _bounded(table)
+            making.before |= {path: before} if before is not None else {}
 
 
 def _winners(before: Table | None, heap: Sequence[tuple[_Source, Finding]], making: _Making) -> list[Finding]:
@@ -206,8 +233,37 @@ def _claim(origin: str, rank: int, finding: Finding) -> Side[Finding]:
     return Side(origin, finding, rank, finding.time_s if finding.time_s is not None else inf, finding.at)
 
 
+def _write_tables(plan: ImportPlan) -> None:
+    home = next(iter(plan.tables)).parent
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with lock_file(home / _LOCK).writer():
+            _replace_tables(plan)
+    except OSError as error:
+        raise InvalidFile(f"{home} takes no tables: {error.strerror}; move what is there elsewhere") from None
+
+
+def _replace_tables(plan: ImportPlan) -> None:
+    for path in plan.tables:
+        if _before(path) != plan.before.get(path):
+            raise InvalidData(f"{path} was changed by somebody else meanwhile; import once more")
+    for path, table in plan.tables.items():
+        write_whole(path, dump(table))
+
+
 def _before(path: Path) -> Table | None:
+    """Return the table at a place; None only if there is none, for what cannot be read must not be replaced."""
+    if not path.exists():
+        return None
     try:
         return load_table(path)
-    except NotFound:
-        return None
+    except InvalidFile as error:
+        raise InvalidFile(f"{error}; repair it or move it elsewhere") from None
+
+
+def _bounded(table: Table) -> Table:
+    """Return a table that can be read again; raises InvalidData for one that is too much."""
+    try:
+        return parse(dump(table), f"the table of {table.decision} that would be written")
+    except InvalidFile as error:
+        raise InvalidData(f"{error}; cut the file, and name another --decision for each part") from None

@@ -6,6 +6,7 @@ from math import inf, log
 
 from tunewise.decision import Answer, Config, Declaration, Problem, Rung, Subject, Verdict
 from tunewise.heuristics import Expert, Heuristic
+from tunewise.session import shelf
 from tunewise.session.learned import answered, why_nobody, why_nothing_learned
 from tunewise.session.seeding import promoted
 from tunewise.settings import Mode
@@ -146,9 +147,9 @@ def _promoted(question: Question) -> Answer | None:
 def _of_promoted(question: Question) -> Iterator[tuple[str, Config | str]]:
     """Yield what each promoted rule of thumb says: a config, or why it has none."""
     for expert in question.experts():
-        if getattr(expert, "is_promoted", False):
+        if shelf.is_promoted(expert):
             hardware = question.declaration.hardware()
-            yield expert.name, promoted(question.declaration, question.subject, hardware, expert)
+            yield shelf.name_of(expert), promoted(question.declaration, question.subject, hardware, expert)
 
 
 def _near(question: Question) -> Answer | None:

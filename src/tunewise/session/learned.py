@@ -33,10 +33,10 @@ def why_nothing_learned(declaration: Declaration) -> str:
 
 def consult(heuristic: Heuristic, declaration: Declaration, subject: Subject) -> Answer | str:
     """Return what a heuristic answers, or why it does not, as the end of a sentence that begins with its name."""
-    elsewhere = heuristic.why_elsewhere(facts_of(subject.environment))
-    if elsewhere is not None:
-        return elsewhere
     try:
+        elsewhere = heuristic.why_elsewhere(facts_of(subject.environment))
+        if elsewhere is not None:
+            return elsewhere
         features: Mapping[str, Feature] = declaration.derive(subject.problem)
         config = heuristic.choose(features)
         if config is None:
@@ -45,8 +45,8 @@ def consult(heuristic: Heuristic, declaration: Declaration, subject: Subject) ->
         reason, why = declaration.space.why_not(whole), heuristic.why(features)
     except InvalidProblem as error:
         return f"cannot be asked: {error}"
-    except Exception as error:  # whatever it is, the program has a default
-        said = f"broke with {type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:  # whatever it is, the program has a default
+        said = shelf.broke(error)
         shelf.report(heuristic, f"of {heuristic.decision} {said}")
         return said
     if reason is not None:

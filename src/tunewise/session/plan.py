@@ -1,5 +1,6 @@
 """What a tuning run is given: the task, and how much to spend on it."""
 
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,8 @@ class Plan:
             raise InvalidSetting(f"budget={self.budget!r} is not a number of evaluations of at least 1")
         if self.seconds is not None and not self.seconds > 0:
             raise InvalidSetting(f"seconds={self.seconds!r} is not a positive time")
+        if isinstance(self.seeds, str) or not isinstance(self.seeds, Sequence):
+            raise InvalidSetting(f"seeds={reprlib.repr(self.seeds)} is not a list of configs, such as [{{'tile': 8}}]")
 
 
 @dataclass(frozen=True)

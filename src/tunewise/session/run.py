@@ -47,6 +47,7 @@ class Run:
         for trial in past:
             self._learn(trial)
         self._older = [t for t in past if t.run != self._id]
+        self._before = {self._space.places(config) for config in (self._default, *(t.config for t in self._older))}
         self._spent = len({self._space.places(t.config) for t in past if t.run == self._id})
         self._proposals: list[Proposal] = []
         self._pinned: set[Places] = set()  # seeds, which stay in until the final
@@ -101,7 +102,8 @@ class Run:
         return search.Seeded(self._space, kept, self._strategy, seed=plan.seed, moves=moves)
 
     def _is_moot(self, proposal: Proposal) -> bool:
-        return proposal.fate == "tried" and self._is_known(proposal.config)
+        """Return whether a seed was measured before this run began; what it did itself before it was killed is new."""
+        return proposal.fate == "tried" and self._space.places(proposal.config) in self._before
 
     @property
     def _batch(self) -> int:

@@ -3,6 +3,7 @@
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from tunewise.decision import Config, Declaration, Hardware, Proposal, Space, Subject
@@ -16,6 +17,8 @@ from tunewise.session import asking, shelf
 USER = "seed"  # who proposed what `tune(seeds=...)` gives
 _OF_A_MODEL = 3  # configs that a learned heuristic proposes: what it ranks first is not always the best
 _MOVES = 9  # of one heuristic around one config
+_RECORDED = 100  # proposals of a run, though users may give more: a verdict has its limits
+_DETAIL = 800  # characters of why a seed is dropped
 
 
 def usable(declaration: Declaration, seeds: Iterable[Any]) -> tuple[list[Config], list[tuple[Any, str]]]:
@@ -41,26 +44,32 @@ def propose(
 
 
 def seeds_of(proposals: Sequence[Proposal]) -> list[Seed]:
-    """Return the proposals that are to be tried, as a search takes them."""
-    return [Seed(p.config, p.by, p.kind == "user") for p in proposals if p.fate in ("tried", "known")]
+    """Return the proposals that are to be tried, as a search takes them.
+
+    What a heuristic repeats is among them: whoever proposed it before may turn out to be wrong in other things.
+    """
+    kept = [p for p in proposals if p.fate in ("tried", "known") or (p.fate == "repeated" and p.kind != "user")]
+    return [Seed(p.config, p.by, p.kind == "user") for p in kept]
 
 
 def fates(proposals: Sequence[Proposal], search: Seeded, space: Space) -> list[Proposal]:
-    """Return the proposals after a run: those that were to be tried and were not say why."""
-    dropped = {space.places(seed.config): reason for seed, reason in search.dropped}
-    waiting = {space.places(seed.config) for seed in search.waiting}
+    """Return the proposals after a run, as many as a verdict keeps; what was to be tried and was not says why."""
+    dropped = {(seed.by, space.places(seed.config)): reason for seed, reason in search.dropped}
+    waiting = {(seed.by, space.places(seed.config)) for seed in search.waiting}
 
     def fate(proposal: Proposal) -> Proposal:
+        if proposal.fate == "repeated" and search.proposer(proposal.config) == proposal.by:
+            return replace(proposal, fate="tried")
         if proposal.fate != "tried":
             return proposal
-        places = space.places(proposal.config)
-        if places in dropped:
-            return replace(proposal, fate="skipped", detail=dropped[places])
-        if places in waiting:
+        seed = proposal.by, space.places(proposal.config)
+        if seed in dropped:
+            return replace(proposal, fate="skipped", detail=dropped[seed])
+        if seed in waiting:
             return replace(proposal, fate="skipped", detail="the budget was spent before its turn")
         return proposal
 
-    return [fate(proposal) for proposal in proposals]
+    return [fate(proposal) for proposal in proposals[:_RECORDED]]
 
 
 def moves_of(
@@ -68,16 +77,15 @@ def moves_of(
 ) -> Moves | None:
     """Return what heuristics would try next to a config, or None where none has a say."""
     case = case_of(declaration, subject, hardware) if sources else None
-    movers = [] if case is None else [source for source in sources if _why_not_asked(source, case, subject) is None]
-    movers = [source for source in movers if _has_moves(source)]
-    if not movers or case is None:
+    if case is None:
+        return None
+    movers = [source for source in sources if _has_moves(source) and _is_asked(source, case, subject)]
+    if not movers:
         return None
 
     def moves(config: Config) -> list[Seed]:
-        rows = [(source.name, source, _moves(source, case, config)) for source in movers]
-        found = _judged(
-            declaration, [(name, shelf.kind_of(source), move) for name, source, row in rows for move in row]
-        )
+        guesses = [_guess(source, move) for source in movers for move in _moves(source, case, config)]
+        found = _judged(declaration, guesses)
         return [Seed(proposal.config, proposal.by) for proposal in found if proposal.fate == "tried"]
 
     return moves
@@ -98,46 +106,60 @@ def promoted(declaration: Declaration, subject: Subject, hardware: Hardware, sou
     case = case_of(declaration, subject, hardware)
     if case is None:
         return "cannot be asked"
-    reason = _why_not_asked(source, case, subject)
-    if reason is not None:
-        return reason
     try:
-        guesses = asking.ask(source, lambda: source.seeds(case), 1)
+        reason = _why_not_asked(source, case, subject)
+        guesses = [] if reason is not None else asking.ask(source, lambda: source.seeds(case), _most(source))
     except asking.Silent as silent:
         return str(silent)
     if not guesses:
-        return "does not apply to this problem"
-    (proposal,) = _judged(declaration, [(source.name, "expert", guesses[0])])
+        return reason or "does not apply to this problem"
+    (proposal,) = _judged(declaration, [_guess(source, guesses[0])])
     return proposal.detail if proposal.fate == "dropped" else proposal.config
 
 
 def _guesses(source: shelf.Source, case: Case, subject: Subject) -> list[tuple[str, ProposerKind, Any]]:
-    if _why_not_asked(source, case, subject) is not None:
+    if not _is_asked(source, case, subject):
         return []
     try:
         found = asking.ask(source, lambda: _seeds(source, case), _most(source))
     except asking.Silent:
         return []
-    return [(source.name, shelf.kind_of(source), guess) for guess in found]
+    return [_guess(source, guess) for guess in found]
+
+
+def _guess(source: shelf.Source, guess: Any) -> tuple[str, ProposerKind, Any]:
+    return shelf.name_of(source), shelf.kind_of(source), guess
 
 
 def _seeds(source: shelf.Source, case: Case) -> Any:
     if isinstance(source, Heuristic):
-        return source.rank(case.features)[: _most(source)]
+        return islice(source.ranking(case.features), _most(source))  # it ranks far more than it may propose
     return source.seeds(case)
 
 
 def _most(source: shelf.Source) -> int:
+    """Return how many seeds a heuristic may propose; raises Silent, with a report, where it says nonsense."""
     if isinstance(source, Heuristic):
         return _OF_A_MODEL if source.kind == "learned" else MOST
-    return max(1, min(int(getattr(source, "most", 1)), MOST))
+    with asking.careful(source):
+        return int(max(1, min(getattr(source, "most", 1), MOST)))
+
+
+def _is_asked(source: shelf.Source, case: Case, subject: Subject) -> bool:
+    try:
+        return _why_not_asked(source, case, subject) is None
+    except asking.Silent:
+        return False
 
 
 def _why_not_asked(source: shelf.Source, case: Case, subject: Subject) -> str | None:
-    if isinstance(source, Heuristic):
-        return source.why_elsewhere({part.name: part.value for part in subject.environment.parts})
-    on = getattr(source, "hardware", None)
-    return None if on is None else str(why) if (why := on.why_not(case.hardware)) else None
+    """Return why a heuristic is not for this device, or None; raises Silent, with a report, where it cannot tell."""
+    with asking.careful(source):
+        if isinstance(source, Heuristic):
+            return source.why_elsewhere({part.name: part.value for part in subject.environment.parts})
+        on = getattr(source, "hardware", None)
+        why = None if on is None else on.why_not(case.hardware)
+        return shelf.shown(str(why)) if why else None
 
 
 def _has_moves(source: shelf.Source) -> bool:
@@ -176,14 +198,15 @@ def _legal(declaration: Declaration, proposal: Proposal, guess: Any) -> Proposal
     if not isinstance(guess, Mapping):
         said = f"a seed is a config such as {dict(declaration.default)}, not {type(guess).__name__}"
         return replace(proposal, fate="dropped", detail=said)
-    whole = {**declaration.default, **guess}
     try:
+        whole = {**declaration.default, **guess}
         reason = space.why_not(whole)
         if reason is None:
             return replace(proposal, config=space.config(whole))
         repaired = space.repair(whole)
     except Exception as error:  # a value that is not even comparable
-        reason, repaired = f"{type(error).__name__}: {error}", None
+        reason, repaired = shelf.broke(error), None
     if repaired is None:
-        return replace(proposal, fate="dropped", detail=f"{reason}; proposed: {reprlib.repr(dict(guess))}")
-    return replace(proposal, config=repaired, detail=f"repaired: {reason}")
+        said = f"{shelf.shown(str(reason))}; proposed: {reprlib.repr(guess)}"
+        return replace(proposal, fate="dropped", detail=shelf.shown(said, _DETAIL))
+    return replace(proposal, config=repaired, detail=shelf.shown(f"repaired: {reason}"))

@@ -8,6 +8,7 @@ from typing import overload
 
 from tunewise import settings
 from tunewise.decision import Declaration
+from tunewise.decision.declaration import MAX_NAME
 from tunewise.decision.trial import ProposerKind
 from tunewise.errors import InvalidSetting
 from tunewise.heuristics import Expert, Heuristic, load_object, load_path, load_places, load_plugin
@@ -17,6 +18,8 @@ from tunewise.session import context
 from tunewise.store import renew_in_children
 
 Source = Heuristic | Expert
+
+_SHOWN = 400  # characters of what somebody else's code says
 
 _log = logging.getLogger(__name__)
 
@@ -28,8 +31,8 @@ class _Shelf:
         self.lock = threading.RLock()
         self.loaded: tuple[Source, ...] = ()  # the latest first
         self.found: tuple[Heuristic, ...] | None = None
-        self.reported: set[str] = set()
-        self.hung: set[str] = set()  # not asked again in this process
+        self.reported: set[object] = set()
+        self.hung: set[object] = set()  # not asked again in this process
         renew_in_children(self)
         context.remember_to_forget(self)
 
@@ -103,6 +106,11 @@ def sources_for(declaration: Declaration) -> Sequence[Source]:
     return [*experts_for(declaration), *named]
 
 
+def is_promoted(expert: Expert) -> bool:
+    """Return whether the first seed of a rule of thumb replaces the default."""
+    return bool(_says(expert, "is_promoted", False))
+
+
 def kind_of(source: Source) -> ProposerKind:
     """Return what kind of heuristic it is."""
     return source.kind if isinstance(source, Heuristic) else "expert"
@@ -115,25 +123,50 @@ def decisions_known() -> list[str]:
 
 def ban(source: Source) -> None:
     """Never ask a heuristic again in this process: every time would cost as much again."""
-    _shelf.hung.add(source.name)
+    _shelf.hung.add(_which(source))
 
 
 def is_banned(source: Source) -> bool:
     """Return whether a heuristic is not to be asked again."""
-    return source.name in _shelf.hung
+    return _which(source) in _shelf.hung
 
 
 def report(source: Source, said: str) -> None:
     """Log what is wrong with a heuristic, once by its name; the program goes on without it."""
-    _say_once(source.name, f"heuristic {source.name} {said}")
+    _say_once(_which(source), shown(f"heuristic {name_of(source)} {said}"))
 
 
 def report_decision(decision: str, said: str) -> None:
     """Log, once a decision, that its heuristics cannot be asked."""
-    _say_once(f"decision {decision}", f"heuristics are not asked: {said}")
+    _say_once(decision, f"heuristics are not asked: {said}")
 
 
-def _say_once(about: str, said: str) -> None:
+def name_of(source: Source) -> str:
+    """Return what a heuristic is called in records and reports: its name, as far as that can be printed."""
+    return shown(str(source.name), MAX_NAME)
+
+
+def broke(error: BaseException) -> str:
+    """Return how somebody else's code broke, as the end of a sentence that begins with its name."""
+    try:
+        said = str(error)
+    except Exception:  # even its errors are broken
+        said = "an error that cannot be told"
+    return shown(f"broke with {type(error).__name__}: {said}")
+
+
+def shown(text: str, most: int = _SHOWN) -> str:
+    """Return somebody else's text as one short line: it is logged, and stored with every verdict."""
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: most + 1])
+    return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def _which(source: Source) -> object:
+    """Return what tells a heuristic from others, of the same name too; those that ship are made anew each time."""
+    return type(source), name_of(source), source.decision if isinstance(source, Heuristic) else ""
+
+
+def _say_once(about: object, said: str) -> None:
     with _shelf.lock:
         is_told = about in _shelf.reported
         _shelf.reported.add(about)
@@ -142,5 +175,14 @@ def _say_once(about: str, said: str) -> None:
 
 
 def _is_for(expert: Expert, declaration: Declaration) -> bool:
-    backend, decision = getattr(expert, "backend", ""), getattr(expert, "decision", "")
+    backend, decision = _says(expert, "backend", ""), _says(expert, "decision", "")
     return backend in ("", declaration.backend) and decision in ("", declaration.name)
+
+
+def _says(expert: Expert, fact: str, otherwise: object) -> object:
+    """Return what a rule of thumb says of itself; None, with one report, where that breaks."""
+    try:
+        return getattr(expert, fact, otherwise)
+    except Exception as error:  # a property of somebody else's
+        report(expert, broke(error))
+        return None

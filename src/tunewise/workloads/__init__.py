@@ -40,7 +40,8 @@ def find(name: str) -> "Decision":
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
-        raise MissingPart(f"the built-in decision {name!r} needs numpy: pip install 'tunewise[tune]'") from None
+        extra = "opencl" if _backend(name) == "opencl" else "tune"  # pyopencl brings numpy along
+        raise MissingPart(f"the built-in decision {name!r} needs numpy: pip install 'tunewise[{extra}]'") from None
     decision: Decision = module.DECISIONS[name]
     return decision
 
