@@ -81,3 +81,12 @@ def test_a_place_for_models_that_cannot_be_made_is_named(cli: Cli, asked: Asked,
     result = cli("learn", "--seeds", "toy", "--out", str(tmp_path / "file" / "models"))
     assert result.exit_code != 0
     assert "file/models cannot be made: Not a directory; choose another place with --out" in result.stderr
+
+
+def test_a_table_that_is_in_force_is_named_although_nothing_was_tuned(cli: Cli, asked: Asked, home: Path) -> None:
+    place = home / "heuristics" / "moe.json"
+    place.parent.mkdir(parents=True)
+    place.write_text('{"decision": "moe", "rules": [{"when": {}, "configs": [{"tile": 1}]}]}')
+    tw.refresh()
+    assert asked("heuristics", "moe")["in_force"] == {"moe.json": "table"}
+    assert "0 tuning runs of moe heard proposals; in force: moe.json (table)" in cli("heuristics", "moe").stderr

@@ -8,10 +8,10 @@ import click
 
 from tunewise.cli.home import sound_store
 from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
-from tunewise.errors import InvalidSetting
+from tunewise.errors import InvalidSetting, NotFound
 from tunewise.heuristics import Expert
 from tunewise.heuristics.registry import BY_BACKEND
-from tunewise.session import provenance
+from tunewise.session import provenance, shelf
 from tunewise.session.ladder import show
 from tunewise.session.provenance import Record, Seeding
 
@@ -39,20 +39,32 @@ def heuristics(screen: Screen, decision: str | None, with_runs: bool, as_json: b
     if decision is None:
         _show_shipped(screen, as_json)
         return
-    sound_store()
-    found = provenance.seedings(decision)
+    in_force = {heuristic.name: heuristic.kind for heuristic in shelf.heuristics_for(decision)}
+    found = _seedings(decision, bool(in_force))
     known = provenance.records(found)
     if as_json:
         rows = [_row(record) for record in known]
         runs = {"runs": [_run(seeding) for seeding in found]} if with_runs else {}
-        screen.json({"decision": decision, "tuned": len(found), "heuristics": rows, **runs})
+        screen.json({"decision": decision, "tuned": len(found), "heuristics": rows, "in_force": in_force, **runs})
         return
     if with_runs:
         _show_runs(screen, found)
     elif known:
         columns = ("heuristic", "kind", "runs", "won", "first seed", "place", "saved", "seeds", "no-ops", "note")
         screen.table(columns, [_cells(record) for record in known], right=columns[2:9])
-    screen.say(f"{count(len(found), 'tuning run')} of {decision} heard proposals")
+    there_are = "; in force: " + ", ".join(f"{name} ({kind})" for name, kind in in_force.items()) if in_force else ""
+    screen.say(f"{count(len(found), 'tuning run')} of {decision} heard proposals{there_are}")
+
+
+def _seedings(decision: str, is_known: bool) -> list[Seeding]:
+    """Return the runs of a decision that heard proposals; a decision that heuristics know need not be in the store."""
+    sound_store()
+    try:
+        return provenance.seedings(decision)
+    except NotFound:
+        if not is_known:
+            raise
+        return []
 
 
 def _show_shipped(screen: Screen, as_json: bool) -> None:
