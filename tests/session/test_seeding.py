@@ -71,6 +71,15 @@ def test_a_seed_stays_in_until_the_final_although_others_are_faster() -> None:
     assert {"a": 0, "b": 2} not in raced
 
 
+def test_of_many_seeds_only_the_first_ones_are_sure_of_their_place() -> None:
+    store = MemoryStore()
+    run(seeds=[{"a": 0, "b": b} for b in range(10)] + [{"a": 1, "b": 9}], store=store, budget=100)
+    (subject,) = store.subjects("seeded")
+    raced = [t.config for t in store.trials(subject) if t.source == "race"]
+    assert {"a": 0, "b": 7} in raced
+    assert {"a": 1, "b": 9} not in raced
+
+
 def test_heuristics_of_other_hardware_are_not_asked() -> None:
     elsewhere = rule(BEST, hardware=On(kinds=("cuda",)))
     assert fates(run(elsewhere, budget=10)) == []

@@ -24,6 +24,7 @@ from tunewise.store import Store
 _BATCH = 4  # asked at once; of more, the later ones would be asked without knowing how the others did
 _COLLECT_SAMPLES = 5
 _PINNED = 3.0  # a seed within this of the best is in the race: no single sample is that far off
+_PINS = 9  # seeds that are pinned; of more, those are in the race that are near the best, as of all configs
 
 
 class Run:
@@ -50,7 +51,7 @@ class Run:
         self._before = {self._space.places(config) for config in (self._default, *(t.config for t in self._older))}
         self._spent = len({self._space.places(t.config) for t in past if t.run == self._id})
         self._proposals: list[Proposal] = []
-        self._pinned: set[Places] = set()  # seeds, which stay in until the final
+        self._pinned: set[Places] = set()  # the first seeds, which stay in until the final
 
     def go(self) -> Verdict:
         """Search until the budget is spent, then let the best meet the default; return the stored verdict."""
@@ -97,7 +98,7 @@ class Run:
         if found:
             plan.listener(events.Proposed(tuple(self._proposals)))
         kept = seeding.seeds_of(self._proposals)
-        self._pinned = {self._space.places(seed.config) for seed in kept}
+        self._pinned = {self._space.places(seed.config) for seed in kept[:_PINS]}
         moves = seeding.moves_of(*about, sources)
         return search.Seeded(self._space, kept, self._strategy, seed=plan.seed, moves=moves)
 
