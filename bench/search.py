@@ -1,6 +1,6 @@
 """Our strategies beside Kernel Tuner and Optuna on recorded GPU kernels, in one run: best time found / optimum.
 
-Usage: python bench/search.py [--quick] [--json] [--ablations] [--seeds N] [--budget N] [--jobs N]
+Usage: python bench/search.py [--quick] [--json] [--ablations] [--only NAMES] [--seeds N] [--budget N] [--jobs N]
 
 The recorded spaces lie in `spaces/` of the folder that TUNEWISE_DATA names. Failed configs count as evaluations and
 repeats are free, for everybody; every run has a search space of its own, because a cache that lives across runs would
@@ -196,6 +196,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="two spaces, 3 seeds, 50 evaluations")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--ablations", action="store_true", help="variants of auto instead of the peers")
+    parser.add_argument("--only", help="names of strategies with commas between them; auto is always in")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--budget", type=int)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
@@ -214,6 +215,8 @@ def main() -> None:
         print("no recorded spaces: set TUNEWISE_DATA to the folder whose spaces/ holds them", file=sys.stderr)
         return
     wanted = ("auto", *WITHOUT) if options.ablations else (*OURS, *KERNEL_TUNER, *OPTUNA)
+    if options.only:
+        wanted = tuple(name for name in wanted if name in ("auto", *options.only.split(",")))
     found = []
     if not options.json:
         print(f"{len(files)} spaces, {options.seeds} seeds; geometric mean of best time found / optimum")
