@@ -5,8 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from tunewise.errors import InvalidData, InvalidFile, NotFound
 from tunewise.formats import (
     helionbest,
@@ -18,7 +16,8 @@ from tunewise.formats import (
     vllm,
 )
 from tunewise.formats.findings import Finding
-from tunewise.formats.torn import Content, decode, load, whole_lines
+from tunewise.formats.outline import has
+from tunewise.formats.torn import Content, load, whole_lines
 from tunewise.formats.writing import Written
 
 
@@ -41,32 +40,12 @@ class Format:
     has_lines: bool = False
 
 
-class _Outline(msgspec.Struct, frozen=True):
-    """Which of the fields that tell formats apart a JSON file has."""
-
-    cache: msgspec.Raw = msgspec.Raw()
-    results: msgspec.Raw = msgspec.Raw()
-    configs_timings: msgspec.Raw = msgspec.Raw()
-    config: msgspec.Raw = msgspec.Raw()
-
-
-def _has(field: str) -> Callable[[Content], bool]:
-    def knows(content: Content) -> bool:
-        try:
-            outline = decode(content, _Outline)
-        except ValueError:
-            return False
-        return bytes(getattr(outline, field)) != b""
-
-    return knows
-
-
 FORMATS: tuple[Format, ...] = (
     Format("vllm", "vLLM tuned config", vllm.is_tuned, vllm.read, vllm.write, True, True),
     Format("tunable", "torch.cuda.tunable result", tunable.is_results, tunable.read, tunable.write, True, False, True),
-    Format("triton", "Triton autotuning cache", _has("configs_timings"), tritoncache.read, tritoncache.write),
-    Format("kernel-tuner", "Kernel Tuner cache", _has("cache"), kerneltuner_findings.read, kerneltuner_findings.write),
-    Format("t4", "T4 results file", _has("results"), t4_findings.read, t4_findings.write),
+    Format("triton", "Triton autotuning cache", has("configs_timings"), tritoncache.read, tritoncache.write),
+    Format("kernel-tuner", "Kernel Tuner cache", has("cache"), kerneltuner_findings.read, kerneltuner_findings.write),
+    Format("t4", "T4 results file", has("results"), t4_findings.read, t4_findings.write),
     Format(
         "helion-log",
         "Helion autotuning log",
@@ -83,7 +62,7 @@ FORMATS: tuple[Format, ...] = (
         helionlog.write_trace,
         has_lines=True,
     ),
-    Format("helion-best", "Helion .best_config", _has("config"), helionbest.read, helionbest.write, True),
+    Format("helion-best", "Helion .best_config", has("config"), helionbest.read, helionbest.write, True),
 )
 
 

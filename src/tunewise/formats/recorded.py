@@ -8,17 +8,11 @@ import msgspec
 
 from tunewise.errors import InvalidFile
 from tunewise.formats import exported, kerneltuner, t4
+from tunewise.formats.outline import has
 from tunewise.formats.recording import Recording, Row, recording
 from tunewise.formats.torn import Content, decode, load
 
 __all__ = ["READERS", "Reader", "Recording", "Row", "read", "recording"]
-
-
-class _Outline(msgspec.Struct, frozen=True):
-    """Which of the fields that tell formats apart a JSON file has."""
-
-    cache: msgspec.Raw = msgspec.Raw()
-    results: msgspec.Raw = msgspec.Raw()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +24,10 @@ class Reader:
     read: Callable[[Content, str], tuple[Recording, ...]]
 
 
-def _has(field: str) -> Callable[[Content], bool]:
-    def knows(content: Content) -> bool:
-        try:
-            outline = decode(content, _Outline)
-        except ValueError:
-            return False
-        return bytes(getattr(outline, field)) != b""
-
-    return knows
-
-
 READERS: tuple[Reader, ...] = (
     Reader("tunewise export", exported.is_export, exported.read),
-    Reader("Kernel Tuner cache", _has("cache"), kerneltuner.read),
-    Reader("T4 results", _has("results"), t4.read),
+    Reader("Kernel Tuner cache", has("cache"), kerneltuner.read),
+    Reader("T4 results", has("results"), t4.read),
 )
 
 

@@ -10,7 +10,7 @@ from tunewise.decision import FAILURE_KINDS, Failure
 from tunewise.formats.recording import Recording, Row, Spelling, number, recording, timed, times
 from tunewise.formats.torn import Content, decode
 
-UNITS = {
+_UNITS = {
     **dict.fromkeys(("s", "sec", "second", "seconds"), 1.0),
     **dict.fromkeys(
         ("ms", "millisecond", "milliseconds", "milisecond", "miliseconds"), 1e-3
@@ -41,7 +41,7 @@ class _File(msgspec.Struct, frozen=True):
 def read(content: Content, name: str) -> tuple[Recording, ...]:
     """Return the recording of a T4 file; times without a unit are milliseconds, as everybody writes them."""
     found = decode(content, _File)
-    unit_s = _unit_s(found.metadata.get("timeunit") or "ms")
+    unit_s = seconds_in(found.metadata.get("timeunit") or "ms")
     spelling: dict[str, Spelling] = defaultdict(Spelling)
     rows = [_row(result, unit_s, spelling) for result in found.results]
     return (
@@ -62,7 +62,7 @@ def _row(result: _Result, unit_s: float, spelling: Mapping[str, Spelling]) -> Ro
         kinds = [kind for kind in FAILURE_KINDS if kind == word]
         return Row(config, Failure(kinds[0] if kinds else "runtime", word))
     samples_s = times(result.times.get("runtimes"), unit_s)
-    time_s = _measured_s(result, unit_s)
+    time_s = measured_s(result.measurements, unit_s)
     if time_s is None and not samples_s:
         return Row(config, Failure("runtime", "recorded without a time"))
     compiling = number(result.times.get("compilation"))
@@ -70,19 +70,21 @@ def _row(result: _Result, unit_s: float, spelling: Mapping[str, Spelling]) -> Ro
     return Row(config, timed(mean_s, None if compiling is None else compiling * unit_s), samples_s)
 
 
-def _measured_s(result: _Result, unit_s: float) -> float | None:
+def measured_s(measurements: object, unit_s: float) -> float | None:
     """Return the measurement called `time`, which is what tuners compare, or None if there is none."""
-    for measurement in result.measurements:
-        value = number(measurement.get("value"))
-        if measurement.get("name") == "time" and value is not None:
-            return value * (_unit_s(measurement["unit"]) if measurement.get("unit") else unit_s)
+    for measurement in measurements if isinstance(measurements, list) else ():
+        if isinstance(measurement, Mapping) and measurement.get("name") == "time":
+            value = number(measurement.get("value"))
+            if value is not None:
+                return value * (seconds_in(measurement["unit"]) if measurement.get("unit") else unit_s)
     return None
 
 
-def _unit_s(unit: Any) -> float:
-    if str(unit).lower() not in UNITS:
-        raise ValueError(f"the time unit {unit!r} is not one of {', '.join(sorted(UNITS))}")
-    return UNITS[str(unit).lower()]
+def seconds_in(unit: object) -> float:
+    """Return how many seconds a unit of time is; raises ValueError for a word that is none."""
+    if str(unit).lower() not in _UNITS:
+        raise ValueError(f"the time unit {unit!r:.100} is not one of {', '.join(sorted(_UNITS))}")
+    return _UNITS[str(unit).lower()]
 
 
 def word_of(metadata: Mapping[str, Any], *names: str) -> str:

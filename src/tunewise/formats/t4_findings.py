@@ -19,7 +19,7 @@ from tunewise.formats.findings import (
     versions_of,
 )
 from tunewise.formats.recording import number, timed, times
-from tunewise.formats.t4 import FINE, UNITS, word_of
+from tunewise.formats.t4 import FINE, measured_s, seconds_in, word_of
 from tunewise.formats.torn import Content, decode
 from tunewise.formats.writing import Written, json_text
 
@@ -41,7 +41,7 @@ def read(content: Content) -> list[Finding]:
     """Return every result of a T4 file; times without a unit are milliseconds, as everybody writes them."""
     found = decode(content, _File)
     told = found.metadata
-    unit_s = _unit_s(told.get("timeunit") or "ms")
+    unit_s = seconds_in(told.get("timeunit") or "ms")
     like = Finding(
         word_of(told, "kernel_name", "kernel", "benchmark"),
         problem_of(told["problem"] if isinstance(told.get("problem"), Mapping) else {}),
@@ -76,7 +76,7 @@ def _outcome(place: str, raw: Mapping[str, Any], unit_s: float) -> Outcome | Non
         return _failure(raw, said.lower())
     taken = raw.get("times", {})
     taken = taken if isinstance(taken, Mapping) else {}
-    samples_s, time_s = times(taken.get("runtimes"), unit_s), _measured_s(raw, unit_s)
+    samples_s, time_s = times(taken.get("runtimes"), unit_s), measured_s(raw.get("measurements"), unit_s)
     if time_s is None and not samples_s:
         return None
     compiling = number(taken.get("compilation", taken.get("compilation_time")))  # files say one, the schema the other
@@ -91,25 +91,9 @@ def _failure(raw: Mapping[str, Any], said: str) -> Failure:
     return Failure(kinds[0] if kinds else "runtime", detail if isinstance(detail, str) else said)
 
 
-def _measured_s(raw: Mapping[str, Any], unit_s: float) -> float | None:
-    listed = raw.get("measurements")
-    for measurement in listed if isinstance(listed, list) else ():
-        if isinstance(measurement, Mapping) and measurement.get("name") == "time":
-            value = number(measurement.get("value"))
-            if value is not None:
-                return value * (_unit_s(measurement["unit"]) if measurement.get("unit") else unit_s)
-    return None
-
-
-def _unit_s(unit: object) -> float:
-    if str(unit).lower() not in UNITS:
-        raise ValueError(f"the time unit {unit!r:.100} is not one of {', '.join(sorted(UNITS))}")
-    return UNITS[str(unit).lower()]
-
-
 def _written(group: Sequence[Finding], part: int) -> Written:
     first = group[0]
-    unit_s = _unit_s(first.unit)
+    unit_s = seconds_in(first.unit)
     told: dict[str, Any] = {"timeunit": _SPELLED[unit_s], "kernel_name": first.decision, "device_name": first.device}
     told |= {"problem": dict(first.problem)} if first.problem else {}
     told |= {"versions": dict(first.versions)} if first.versions else {}
