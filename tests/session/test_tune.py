@@ -357,3 +357,16 @@ def test_a_run_interrupted_again_and_again_still_ends_the_same() -> None:
     resumed = run(store=store, measurer=measurer, budget=60, strategy="local", seed=3)
     assert max(measurer.firsts.values()) == 1
     assert resumed.answer.config == whole.answer.config
+
+
+def test_a_seed_is_not_given_up_on_its_first_launch() -> None:
+    limits: dict[tuple[int, int], float] = {}
+
+    class Noting(Counting):
+        def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+            limits[_ab(config)] = hopeless_s
+            return super().first(config, hopeless_s)
+
+    run(measurer=Noting(valley), seeds=[{"a": 9, "b": 9}], budget=10, strategy="random")
+    assert limits.pop((9, 9)) == inf
+    assert min(limits.values()) < inf

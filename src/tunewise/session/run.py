@@ -129,12 +129,16 @@ class Run:
         for config, broken in zip(fresh, built, strict=True):
             if time.monotonic() > self._deadline and self._is_known(self._default):
                 return
-            hopeless_s = inf if self._plan.measure_all else HOPELESS * self._best_s()
-            outcome = broken or self._measurer.first(config, hopeless_s)
+            outcome = broken or self._measurer.first(config, self._hopeless_s(config))
             self._remember([Trial(config, outcome, source, self._id, time.time())])
             self.measured += 1
             self._spent += 1
             self._tell_evaluated(config, outcome, source)
+
+    def _hopeless_s(self, config: Config) -> float:
+        """Return beyond which time a first launch is not repeated; a cold launch alone must not discredit a seed."""
+        is_spared = self._plan.measure_all or self._space.places(config) in self._pinned
+        return inf if is_spared else HOPELESS * self._best_s()
 
     def _tell_evaluated(self, config: Config, outcome: Outcome, source: str) -> None:
         default_s = self._times.get(self._space.places(self._default), inf)
