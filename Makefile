@@ -50,7 +50,7 @@ $(TRITON)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 test-triton: $(TRITON)/.ready
-	$(TRITON)/bin/python -m pytest $(wildcard tests/deploy/test_triton_*.py)
+	$(TRITON)/bin/python -m pytest $(wildcard tests/deploy/test_triton_*.py tests/deploy/inductor/test_inductor_gpu*.py)
 
 lint: $(BIN)/.ready-dev
 	$(BIN)/ruff check .

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         permutation,
         pow2,
     )
+    from tunewise.deploy.inductor.backend import inductor
     from tunewise.errors import TunewiseError, TunewiseWarning
     from tunewise.heuristics import Case, Expert, Heuristic, On
     from tunewise.measure.ckernel import CKernel
@@ -52,6 +53,7 @@ _ROOMS = {
         *("Problem", "Proposal", "ReductionFact", "Space", "Timing", "Trial", "Verdict"),
         *("boolean", "integer", "permutation", "pow2"),
     ),
+    "tunewise.deploy.inductor.backend": ("inductor",),
     "tunewise.errors": ("TunewiseError", "TunewiseWarning"),
     "tunewise.heuristics": ("Case", "Expert", "Heuristic", "On"),
     "tunewise.measure.ckernel": ("CKernel",),
@@ -95,6 +97,7 @@ __all__ = [
     "choice",
     "configure",
     "drop_heuristics",
+    "inductor",
     "integer",
     "load_heuristic",
     "mode",
@@ -107,8 +110,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name == "autoheuristic":
-        return import_module("tunewise.autoheuristic")
+    if name in ("autoheuristic", "torch"):
+        return import_module(f"tunewise.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'tunewise' has no attribute {name!r}")
     value: object = getattr(import_module(_WHERE[name]), name)

@@ -171,3 +171,14 @@ def run(n, *, a):
         raise RuntimeError("cannot open /some/where")
     return n
 """
+
+
+def test_a_lookup_table_of_inductor_becomes_a_table_and_a_lookup_table_again(asked: Asked, tmp_path: Path) -> None:
+    key = "NVIDIA H100+((torch.bfloat16, [64, 96], [96, 1]), (torch.bfloat16, [96, 32], [32, 1]))+mm"
+    tile = {"BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 64, "GROUP_M": 8, "num_stages": 3, "num_warps": 4}
+    given = {key: [{"template_id": "triton::mm", **tile, "EVEN_K": False}, {"template_id": "aten::mm"}]}
+    (tmp_path / "given.json").write_text(json.dumps(given))
+    assert len(asked("import", tmp_path / "given.json")["tables"]) == 1
+    out = tmp_path / "lookup_table.json"
+    assert asked("export", "torch.cuda.mm", "--format", "inductor-table", "--out", out)["configs"] == 1
+    assert json.loads(out.read_text()) == given

@@ -44,7 +44,7 @@ def test_a_shipped_model_is_shown_with_its_data(asked: Asked) -> None:
 def test_a_model_that_does_not_exist_is_named_with_the_one_that_may_be_meant(cli: Cli) -> None:
     result = cli("models", "show", "isinn")
     assert result.exit_code == 1
-    assert "no model named 'isinn' comes with tunewise; did you mean 'isin'?" in result.stderr
+    assert "no model or package is named 'isinn'; did you mean 'isin'?" in result.stderr
 
 
 def test_explain_shows_the_tree_of_a_model(cli: Cli, file: Path) -> None:

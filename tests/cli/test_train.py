@@ -1,5 +1,6 @@
 """`tunewise train` and `tunewise validate`: measurements in, a model out, and an honest word about it."""
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,3 +104,54 @@ def test_data_without_the_features_of_a_model_are_one_sentence(
         result = cli("validate", judged, files / "other.csv")
         assert result.exit_code == 1
         assert "asks for n, and the data have size, dtype: is it of another decision?" in result.stderr
+
+
+@pytest.fixture
+def ranker(cli: Callable[..., Result], files: Path) -> Path:
+    path = files / "ranker.json"
+    if not path.exists():
+        assert cli("train", files / "known.csv", "--out", path, "--learner", "ranker").exit_code == 0
+    return path
+
+
+def test_errors_of_predicted_times_are_told(asked: Callable[..., Any], files: Path, ranker: Path, model: Path) -> None:
+    said = asked("validate", ranker, files / "unseen.csv", "--worst", "3", "--by", "dtype")
+    times = said["prediction"]
+    assert times["is_centred"] is True
+    assert times["rows"] == 120
+    assert times["rmse_log"] == pytest.approx(times["mse_log"] ** 0.5)
+    assert times["by"]["dtype"]["f4"]["rmse_ms"] == pytest.approx(times["rmse_ms"])
+    assert len(times["worst"]) == len(said["worst"]) == 3
+    assert set(times["worst"][0]) == {"decision", "problem", "config", "predicted_s", "actual_s"}
+    assert asked("validate", model, files / "unseen.csv")["prediction"] is None  # a tree knows no times
+
+
+def test_errors_of_predicted_times_are_shown(cli: Callable[..., Result], files: Path, ranker: Path) -> None:
+    result = cli("validate", ranker, files / "unseen.csv", "--worst", "2", "--by", "dtype")
+    assert result.exit_code == 0
+    assert "RMSE of log" in result.stdout
+    assert "dtype=f4" in result.stdout
+    assert "natural logarithm of seconds; known up to a factor" in result.stdout
+    assert result.stdout.count(", took ") == 2
+
+
+def test_errors_by_feature_of_what_predicts_no_times_are_one_sentence(
+    cli: Callable[..., Result], files: Path, model: Path
+) -> None:
+    code = files / "by.py"
+    code.write_text(python_source(models.load(model)))
+    for judged in (model, code):
+        result = cli("validate", judged, files / "unseen.csv", "--by", "dtype")
+        assert result.exit_code == 1
+        assert "predicts no times" in result.stderr
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_a_net_is_trained_as_told_and_tells_how_it_gets_on(cli: Callable[..., Result], files: Path) -> None:
+    out = files / "net.json"
+    options = ("--learner", "net", "--epochs", "2", "--batch-size", "64", "--learning-rate", "0.01")
+    result = cli("train", files / "known.csv", "--out", out, *options)
+    assert result.exit_code == 0
+    assert "net: epoch " in result.stderr
+    assert "regret on problems held out" in result.stderr
+    assert isinstance(models.load(out).body, models.Net)

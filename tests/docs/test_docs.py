@@ -36,6 +36,8 @@ def shown(path: Path) -> str:
 def test_the_blocks_of_a_document_run_in_order(path: Path, tmp_path: Path, home: Path) -> None:
     if "CKernel(" in path.read_text() and not has_compiler():
         pytest.skip("no C compiler is installed")
+    if any(mark in path.read_text() for mark in ("--learner net", "\nimport torch\n", "$ tunewise torch ")):
+        pytest.importorskip("torch", reason="PyTorch is not installed")
     if "OpenCLKernel(" in path.read_text():
         pytest.importorskip("pyopencl", reason="pyopencl is not installed")
     place = tmp_path / "work"
@@ -44,7 +46,12 @@ def test_the_blocks_of_a_document_run_in_order(path: Path, tmp_path: Path, home:
     program = place / f"{path.stem}_md.py"
     program.write_text(documents.script(path.read_text()))
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    env = {**os.environ, **one_thread, "TUNEWISE_HOME": str(home)}
+    env = {
+        **os.environ,
+        **one_thread,
+        "TUNEWISE_HOME": str(home),
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
+    }
     ran = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", program.name],
         cwd=place,
@@ -173,7 +180,8 @@ VERBS = dict(commands(app, "tunewise"))
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_is_documented_with_its_arguments_and_options(verb: str) -> None:
-    section, command = section_of("cli.md", verb), VERBS[verb]
+    document = "cli-torch.md" if verb.startswith("tunewise torch") else "cli.md"
+    section, command = section_of(document, verb), VERBS[verb]
     options = [max(p.opts, key=len) for p in command.params if isinstance(p, click.Option)]
     arguments = [(p.metavar or p.name or "").upper() for p in command.params if isinstance(p, click.Argument)]
     assert not [option for option in options if not re.search(rf"`{option}[ `]", section)]
@@ -182,7 +190,7 @@ def test_a_verb_is_documented_with_its_arguments_and_options(verb: str) -> None:
 
 def test_no_option_is_documented_that_does_not_exist() -> None:
     known = {opt for command in VERBS.values() for param in command.params for opt in param.opts}
-    named = set(re.findall(r"`(--[\w-]+)", (REFERENCE / "cli.md").read_text()))
+    named = {option for path in REFERENCE.glob("cli*.md") for option in re.findall(r"`(--[\w-]+)", path.read_text())}
     assert named <= known | {"--help"}
 
 

@@ -7,6 +7,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 DATA = Path(__file__).parents[1] / "data"
 
 VLLM = {
@@ -85,6 +87,67 @@ HELION_BEST = {
     "flat_config": "[64, 64, 64, [0, 1]]",
 }
 
+DIODE_SHAPE = {
+    "version": 1,
+    "B": 1,
+    "M": 32,
+    "M_dtype": "float16",
+    "N": 64,
+    "K": 48,
+    "K_dtype": "float16",
+    "out_dtype": "float16",
+    "out_size": [1, 32, 64],
+    "out_stride": [2048, 64, 1],
+}
+DIODE_CONFIG = {
+    "ACC_TYPE": "tl.float32",
+    "ALLOW_TF32": True,
+    "EVEN_K": True,
+    "USE_FAST_ACCUM": False,
+    "block_k": 16,
+    "block_m": 32,
+    "block_n": 64,
+    "grid": 1,
+    "group_m": 8,
+    "name": "mm_config",
+    "num_stages": 3,
+    "num_warps": 4,
+    "version": 1,
+}
+
+
+def diode_file(*timed: tuple[Any, float], op: str = "mm", shape: Any = DIODE_SHAPE) -> dict[str, Any]:
+    """Return a data set of one shape as diode writes it; a config may be an object or, as in older files, its JSON."""
+    rows = [{"config": config, "time": time, "version": 1} for config, time in timed]
+    solution = {json.dumps(shape): {"timed_configs": rows, "version": 1}}
+    operation = {op: {"solution": solution, "version": 1}}
+    return {"hardware": {"NVIDIA H100": {"operation": operation, "version": 1}}, "version": 1}
+
+
+DIODE_SOLUTION = {"name": "mm", "configs": [{"M": 32, "N": 64, "K": 48, **DIODE_CONFIG}]}
+DIODE = diode_file((DIODE_CONFIG, 0.026), ({**DIODE_CONFIG, "block_m": 64, "num_warps": 8}, 0.125))
+
+INDUCTOR_TABLE = {
+    "NVIDIA H100+((torch.bfloat16, [512, 1000], [1000, 1]), (torch.bfloat16, [1000, 64], [1, 1000]))+mm": [
+        {
+            "template_id": "triton::mm",
+            "BLOCK_M": 64,
+            "BLOCK_N": 32,
+            "BLOCK_K": 64,
+            "GROUP_M": 8,
+            "num_stages": 3,
+            "num_warps": 4,
+            "EVEN_K": False,
+            "template_hash": "e3b0c442",
+        },
+        {"template_id": "triton::mm", "BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 32, "num_stages": 1, "num_warps": 1},
+        {"template_id": "aten::mm"},
+    ],
+    "((torch.float32, [8, 16, 24], [384, 24, 1]), (torch.float32, [8, 24, 32], [768, 32, 1]))+bmm": [
+        {"template_id": "aten::bmm"}
+    ],
+}
+
 SAMPLES: dict[str, tuple[str, bytes]] = {
     "vllm": (VLLM_NAME, json.dumps({**VLLM, "triton_version": "3.4.0"}, indent=4).encode()),
     "tunable": ("tunableop_results0.csv", TUNABLE.encode()),
@@ -93,7 +156,11 @@ SAMPLES: dict[str, tuple[str, bytes]] = {
     "t4": ("convolution.t4.json", (DATA / "convolution.t4.json").read_bytes()),
     "helion-log": ("helion.csv", HELION_LOG.encode()),
     "helion-trace": ("helion.trace.jsonl", HELION_TRACE.encode()),
+    "diode": ("matmul_dataset.json", json.dumps(DIODE, indent=2).encode()),
+    "diode-msgpack": ("matmul_dataset.msgpack", msgspec.msgpack.encode(DIODE)),
+    "diode-solution": ("solution.json", json.dumps(DIODE_SOLUTION).encode()),
     "helion-best": ("49e00e.best_config", json.dumps(HELION_BEST, indent=2).encode()),
+    "inductor-table": ("lookup_table.json", json.dumps(INDUCTOR_TABLE, indent=1).encode()),
 }
 
 STRANGE: list[Any] = [

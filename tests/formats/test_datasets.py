@@ -371,7 +371,7 @@ def test_tables_give_back_what_was_written(tmp_path: Path, text: str, suffix: st
 
 def test_the_format_shows_in_the_content(tmp_path: Path) -> None:
     data = read([written(tmp_path / "a.csv", LONG)])
-    for kind in FORMATS:
+    for kind in [kind for kind in FORMATS if not kind.startswith("diode")]:  # which is about matrix products only
         write(data, tmp_path / f"data-{kind}", kind)
         assert len(read([tmp_path / f"data-{kind}"]).rows) == 4
     assert format_of(Path("x.log")) == "autoheuristic"

@@ -1,6 +1,7 @@
 """Whatever a format can say survives being written and read: problem, config, timings, status, device, versions."""
 
 import tempfile
+from dataclasses import replace
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,13 @@ def findings(**fields: Any) -> Any:
     return drawn()
 
 
+def with_kernel(found: list[Finding]) -> list[Finding]:
+    """Return findings whose configs say which kernel runs them."""
+    return [
+        replace(one, config={"kernel": "triton" if "BLOCK_M" in one.config else "cpp", **one.config}) for one in found
+    ]
+
+
 FREE = {"decision": WORDS, "problem": PROBLEMS, "device": DEVICES}
 SHAPES = st.fixed_dictionaries(
     {"M": st.integers(0, 10**6), "N": st.integers(1, 10**6)},
@@ -72,6 +80,43 @@ STATUSES = st.sampled_from(
     ]
 )
 HELION_VALUES = st.integers(-5, 5000) | st.booleans() | PLAIN | st.sampled_from(["[0,1]", '{"a":1}', "[]"])
+OPS = st.sampled_from(["torch.cuda.mm", "torch.cuda.bmm", "torch.linear", "gemm"])
+PRODUCTS = st.fixed_dictionaries(
+    {**dict.fromkeys("mnk", st.integers(0, 10**9)), "b": st.integers(0, 99), "dtype": PLAIN},
+    optional={"out_dtype": PLAIN, "a_layout": WORDS},
+).map(lambda drawn: Problem({n: v for n, v in drawn.items() if n != "out_dtype" or v != drawn["dtype"]}))
+TILED = {
+    "decision": OPS,
+    "problem": PRODUCTS.filter(lambda problem: problem["b"] != 1),  # of one matrix there is no b but in bmm
+    "device": DEVICES,
+    "names": st.sampled_from(["BLOCK_M", "BLOCK_K", "num_warps", "reg_m", "way"]),
+    "values": SCALARS,
+    "outcome": timings(1, compiles=False) | st.just(Failure("runtime", "recorded without a time")),
+}
+
+BLOCKS = st.sampled_from([16, 32, 64, 128])
+TILES = st.fixed_dictionaries(
+    {"kernel": st.just("triton"), **dict.fromkeys(("BLOCK_M", "BLOCK_N", "BLOCK_K"), BLOCKS)}
+    | dict.fromkeys(("GROUP_M", "num_stages", "num_warps"), st.integers(1, 8))
+)
+ATEN = dict.fromkeys(("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "num_stages", "num_warps"), 0) | {"kernel": "aten"}
+
+
+@st.composite
+def looked_up(draw: Any) -> list[Finding]:
+    """Draw a product with layouts that tell its strides, and a config that a lookup table can say of it."""
+    op = draw(st.sampled_from(["mm", "addmm", "bmm"]))
+    layouts = ["lhs", "rhs"] + (["bias"] if op == "addmm" else [])
+    sizes = {name: draw(st.integers(2, 10**6)) for name in ("mnkb" if op == "bmm" else "mnk")}
+    words = {name: draw(st.sampled_from(["rows", "columns"])) for name in layouts}
+    config = draw(TILES if op == "addmm" else TILES | st.just(ATEN))
+    device = draw(st.just("") | st.sampled_from(["NVIDIA H100 80GB HBM3", "gfx942:sramecc+:xnack-"]))
+    return [
+        Finding(
+            f"torch.cuda.{op}", Problem({**sizes, **words, "dtype": "bfloat16", "dynamic": 0}), config, device=device
+        )
+    ]
+
 
 DRAWN: dict[str, Any] = {
     "vllm": findings(
@@ -117,6 +162,17 @@ DRAWN: dict[str, Any] = {
         outcome=timings(1, compiles=True) | STATUSES,
         at=DATES,
     ),
+    "diode": findings(**TILED).map(with_kernel),
+    "diode-msgpack": findings(**TILED).map(with_kernel),
+    "diode-solution": findings(
+        decision=st.just(""),
+        problem=PRODUCTS.map(
+            lambda problem: Problem({n: v for n, v in problem.items() if n in ("m", "n", "k", "dtype")})
+        ),
+        names=TILED["names"],
+        values=SCALARS,
+        outcome=st.none(),
+    ).map(with_kernel),
     "helion-best": findings(
         decision=st.just(""),
         problem=PROBLEMS,
@@ -126,6 +182,7 @@ DRAWN: dict[str, Any] = {
         values=HELION_VALUES,
         outcome=st.none(),
     ),
+    "inductor-table": looked_up(),
 }
 
 

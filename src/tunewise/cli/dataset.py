@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tunewise.formats.dataset import DataSet
     from tunewise.learn.data_report import DataReport, FeatureRange
 
-_FORMATS = ("parquet", "csv", "autoheuristic")
+_FORMATS = ("parquet", "csv", "autoheuristic", "diode", "diode-msgpack")
 _OUT = click.Path(dir_okay=False, path_type=Path)
 _SHOWN = 10  # winners and words; --json has all
 _COLLECT = "tunewise collect isin --problem n=5000,m=50,span=500 --problem n=9000,m=90,span=900"
@@ -24,8 +24,8 @@ _COLLECT = "tunewise collect isin --problem n=5000,m=50,span=500 --problem n=900
 def dataset() -> None:
     """Look at measurements, and make data sets of them.
 
-    DATA are files: exports of the store, AutoHeuristic logs, CSV or Parquet. Without any it is what the store remembers
-    of --decision.
+    DATA are files: exports of the store, AutoHeuristic logs, diode data sets, CSV or Parquet. Without any it is what
+    the store remembers of --decision.
     """
 
 
@@ -107,7 +107,8 @@ def split(
 ) -> None:
     """Split data by problem or by device, never by row.
 
-    Repeats of one problem stay on one side. A file's name tells its format: .parquet, .csv, .txt for a log.
+    Repeats of one problem stay on one side. A file's name tells its format: .parquet, .csv, .txt for a log,
+    .json or .msgpack for a diode data set.
     """
     data = gather(screen, request)
     from tunewise.learn.split import by_device, by_problem

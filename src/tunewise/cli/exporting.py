@@ -36,9 +36,9 @@ def export(
 ) -> None:
     """Write what is remembered as others' files.
 
-    DECISION is its name. Formats of measurements get every trial; those of winners (vllm, tunable, helion-best) get
-    the winner of every problem, also what tables say. Where a format holds one problem or device in a file, or its
-    file names mean something, --out is a directory.
+    DECISION is its name. Formats of measurements get every trial; those of winners (vllm, tunable, helion-best,
+    inductor-table) get the winner of every problem, also what tables say. Where a format holds one problem or device
+    in a file, or its file names mean something, --out is a directory.
     """
     chosen = named(name)
     told = findings_for(decision, chosen, sound_store())

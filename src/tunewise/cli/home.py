@@ -16,17 +16,26 @@ FORGETS = "tunewise.forgets"  # in a context's meta: what this command measures 
 @contextmanager
 def at_home(home: str) -> Iterator[None]:
     """Keep everything in `home`: the store, the locks, and the compiled kernels, in child processes too."""
-    before = os.environ.get("TUNEWISE_HOME")
-    os.environ["TUNEWISE_HOME"] = os.path.abspath(home)
-    configure()
+    try:
+        with with_variable("TUNEWISE_HOME", os.path.abspath(home)):
+            configure()
+            yield
+    finally:
+        configure()
+
+
+@contextmanager
+def with_variable(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable inside the block: children and libraries that read it see it."""
+    before = os.environ.get(name)
+    os.environ[name] = value
     try:
         yield
     finally:
         if before is None:
-            del os.environ["TUNEWISE_HOME"]
+            del os.environ[name]
         else:
-            os.environ["TUNEWISE_HOME"] = before
-        configure()
+            os.environ[name] = before
 
 
 def sound_store() -> Store:

@@ -62,9 +62,9 @@ def import_(
 ) -> None:
     """Take in others' tuning files.
 
-    Each FILE is of vLLM or SGLang, torch.cuda.tunable, Triton, Kernel Tuner, T4 or Helion. What was measured goes into
-    the store: never an exact answer here, but a start for every search. What won becomes a table in the home, which
-    answers on the device it is for.
+    Each FILE is of vLLM or SGLang, torch.cuda.tunable, Triton, Kernel Tuner, T4, Helion or diode. What was measured
+    goes into the store: never an exact answer here, but a start for every search. What won becomes a table in the home,
+    which answers on the device it is for.
     """
     store = sound_store()
     found = [read(file, name) for file in files]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tunewise.cli.screen import Screen
-from tunewise.models import Model, Number
+from tunewise.models import Forest, Model, Net, Number
 from tunewise.report.outline import outline, text
 from tunewise.report.wording import labels
 from tunewise.session.ladder import show
@@ -20,7 +20,13 @@ def describe(screen: Screen, model: Model) -> None:
     screen.table(("choice", "config", ""), rows, right=("choice",))
     drawn = outline(model)
     screen.show("")
-    screen.show(text(drawn) if drawn is not None else f"a forest of {len(model.body.trees)} trees")  # type: ignore[union-attr]
+    screen.show(text(drawn) if drawn is not None else _size(model))
+
+
+def _size(model: Model) -> str:
+    if isinstance(model.body, Forest):
+        return f"a forest of {len(model.body.trees)} trees"
+    return "a net" if isinstance(model.body, Net) else "a tree"
 
 
 def of_model(model: Model) -> dict[str, Any]:

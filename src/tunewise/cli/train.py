@@ -1,5 +1,7 @@
 """`tunewise train`: a heuristic from measurements."""
 
+from collections.abc import Callable
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +9,7 @@ import click
 
 from tunewise import models
 from tunewise.cli.data_files import Request, data_options, gather
-from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
+from tunewise.cli.screen import Amount, Screen, count, example, json_option, pass_screen
 from tunewise.codegen import dot_source
 from tunewise.errors import MissingPart
 from tunewise.models.whole import write_whole
@@ -15,10 +17,12 @@ from tunewise.session.ladder import show
 
 if TYPE_CHECKING:
     from tunewise.formats.dataset import DataSet
+    from tunewise.learn.options import Epoch
     from tunewise.models import Model
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _LEARNERS = ("auto", "tree", "regression", "ranker", "gbdt", "net")
+_LINES = 4  # about how many a run of training writes
 
 
 @click.command(
@@ -34,6 +38,9 @@ _LEARNERS = ("auto", "tree", "regression", "ranker", "gbdt", "net")
 @click.option("--portfolio", type=click.IntRange(min=1), help="At most so many choices in a tree.")
 @click.option("--ranking", type=click.IntRange(min=1), help="Rank at most so many choices for a problem.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Equal seeds learn alike.")
+@click.option("--epochs", type=click.IntRange(min=1), help="Show a net all rows at most so many times.")
+@click.option("--batch-size", type=click.IntRange(min=1), help="Show a net so many rows at a time.")
+@click.option("--learning-rate", type=Amount(min=0, max=1, min_open=True), help="How far a net goes at a time.")
 @click.option("--save-dot", type=_FILE, help="Draw the tree into this file, in DOT.")
 @json_option
 @pass_screen
@@ -53,7 +60,8 @@ def train(
     of what was chosen / best time) on problems that were held out while the model learned.
     """
     data = gather(screen, request)
-    learned = _learned(data, learner, {name: value for name, value in options.items() if value is not None})
+    given = {name: value for name, value in options.items() if value is not None}
+    learned = _learned(data, learner, {**given, "listener": heard(screen)})
     models.save(learned, out)
     if save_dot is not None:
         write_whole(save_dot, dot_source(learned).encode())
@@ -72,6 +80,17 @@ def _learned(data: "DataSet", learner: str, options: dict[str, Any]) -> "Model":
     except ModuleNotFoundError as error:
         way = "pip install 'tunewise[learn]'"
         raise MissingPart(f"training needs {error.name}, which is not installed; run: {way}") from None
+
+
+def heard(screen: Screen) -> "Callable[[Epoch], None]":
+    """Return what tells how a net gets on: a line at the end of each part, and a few on the way."""
+
+    def hear(epoch: "Epoch") -> None:
+        if epoch.number == epoch.of or epoch.number % max(epoch.of // _LINES, 1) == 0:
+            held_out = "" if epoch.held_out is None else f", regret on problems held out {exp(epoch.held_out):.3f}"
+            screen.say(f"{epoch.part}: epoch {epoch.number} of {epoch.of}, loss {epoch.loss:.4f}{held_out}")
+
+    return hear
 
 
 def _facts(model: "Model", data: "DataSet", out: Path) -> dict[str, Any]:

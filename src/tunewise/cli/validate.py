@@ -7,16 +7,17 @@ import click
 
 from tunewise import models
 from tunewise.cli.data_files import Request, data_options, gather
-from tunewise.cli.screen import Screen, example, json_option, pass_screen
+from tunewise.cli.screen import Screen, count, example, json_option, pass_screen, seconds
 from tunewise.errors import InvalidData
 from tunewise.models.source import Generated, load_source
 from tunewise.session.ladder import show
 
 if TYPE_CHECKING:
     from tunewise.formats.dataset import DataSet
+    from tunewise.learn.prediction import Errors, Prediction
     from tunewise.learn.validate import Spread, Validation
 
-_WORST = 5  # problems shown; --json has more
+_WORST, _WORST_JSON = 5, 10  # problems and predictions named, unless --worst says how many
 
 
 @click.command(
@@ -24,28 +25,52 @@ _WORST = 5  # problems shown; --json has more
         "tunewise collect sort --log-uniform n=16:4096 --one-of dtype=int64,order=random:sorted --num-problems 12",
         "tunewise train --decision sort --out sort.json",
         "tunewise validate sort.json --decision sort",
+        "tunewise train --decision sort --out sort-ranker.json --learner ranker",
+        "tunewise validate sort-ranker.json --decision sort --worst 3 --by dtype",
     )
 )
 @click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
 @data_options
+@click.option("--worst", type=click.IntRange(min=0), help="Name so many of the worst problems and predictions.")
+@click.option("--by", multiple=True, metavar="FEATURE", help="Errors of predicted times by this feature of words too.")
 @json_option
 @pass_screen
-def validate(screen: Screen, model: Path, request: Request, as_json: bool) -> None:
+def validate(
+    screen: Screen, model: Path, request: Request, worst: int | None, by: tuple[str, ...], as_json: bool
+) -> None:
     """Judge a model on measurements.
 
     MODEL is a file of `tunewise train` or a Python module of `tunewise generate`. Regret is the time of what was chosen
     over the best time measured; where the model abstains, the default is taken. Give problems it was not trained on.
+    Of a model that predicts times, the errors of these are told too.
     """
     judged = _load(model)
     data = gather(screen, request)
     _check_features(model, judged, data)
     from tunewise.learn.validate import validate as judge
 
-    found = judge(judged, data)
+    found = judge(judged, data, worst=_WORST_JSON if worst is None else worst)
+    times = _prediction(judged, data, _WORST_JSON if worst is None else worst, by, is_wanted=bool(by))
     if as_json:
-        screen.json(found.as_json())
-    else:
-        _tell(screen, found)
+        screen.json({**found.as_json(), "prediction": None if times is None else times.as_json()})
+        return
+    shown = _WORST if worst is None else worst
+    _tell(screen, found, shown)
+    if times is not None:
+        _tell_times(screen, times, shown)
+
+
+def _prediction(
+    judged: Generated | models.Model, data: "DataSet", worst: int, by: tuple[str, ...], *, is_wanted: bool
+) -> "Prediction | None":
+    """Return how well times are predicted; None where the model predicts none, unless that was asked for."""
+    from tunewise.learn.prediction import prediction, predicts_times
+
+    if isinstance(judged, models.Model) and (is_wanted or predicts_times(judged)):
+        return prediction(judged, data, worst=worst, by=by)
+    if is_wanted:
+        raise InvalidData("generated code ranks choices and predicts no times; leave out --by, or give its model")
+    return None
 
 
 def _load(path: Path) -> Generated | models.Model:
@@ -61,17 +86,34 @@ def _check_features(path: Path, judged: Generated | models.Model, data: "DataSet
         raise InvalidData(f"{path} asks for {', '.join(missing)}, and the data have {has}: is it of another decision?")
 
 
-def _tell(screen: Screen, found: "Validation") -> None:
+def _tell(screen: Screen, found: "Validation", worst: int) -> None:
     rows = [("model", found.regret), ("best single choice", found.best_single_regret)]
     if found.default_regret is not None:
         rows.append(("default", found.default_regret))
     columns = ("regret of", "geomean", "p95", "max")
     screen.table(columns, [_cells(*row) for row in rows], right=columns[1:])
     screen.show(f"{found.problems} problems, {found.coverage:.0%} answered; noise floor {found.noise_floor:.3f}")
-    for case in found.worst[:_WORST]:
+    for case in found.worst[:worst]:
         chosen = "nothing" if case.chosen is None else show(case.chosen)
         screen.show(f"{case.regret:.3f}  {show(case.problem)}: chose {chosen}, best {show(case.best)}")
 
 
+def _tell_times(screen: Screen, found: "Prediction", worst: int) -> None:
+    rows = [("all", found.errors)]
+    rows += [(f"{name}={word}", errors) for name, words in found.by.items() for word, errors in words.items()]
+    columns = ("predicted times of", "rows", "MSE of log", "RMSE of log", "RMSE")
+    screen.table(columns, [_error_cells(*row) for row in rows], right=columns[1:])
+    centred = "; known up to a factor of each problem, and compared without it" if found.is_centred else ""
+    unknown = f"; {count(found.unknown, 'row')} outside of what it knows" if found.unknown else ""
+    screen.show(f"log: the natural logarithm of seconds{centred}{unknown}")
+    for miss in found.worst[:worst]:
+        times = f"predicted {seconds(miss.predicted_s)}, took {seconds(miss.actual_s)}"
+        screen.show(f"{miss.factor:.2f}x  {show(miss.problem)}: {show(miss.config)} {times}")
+
+
 def _cells(name: str, regret: "Spread") -> tuple[str, ...]:
     return name, f"{regret.geomean:.3f}", f"{regret.p95:.3f}", f"{regret.max:.3f}"
+
+
+def _error_cells(name: str, errors: "Errors") -> tuple[str, ...]:
+    return name, str(errors.rows), f"{errors.mse:.4f}", f"{errors.rmse:.3f}", f"{errors.rmse_ms:.4g} ms"

@@ -1,6 +1,5 @@
 """Data sets from files and into files: whose format it is shows in what a file holds, not in what it is called."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,15 +7,24 @@ from typing import Literal, get_args
 
 from tunewise.decision import Config, canonical
 from tunewise.errors import InvalidData, InvalidFile, NotFound
-from tunewise.formats import autoheuristic, delimited, exported, parquet, sheets, trials
+from tunewise.formats import autoheuristic, delimited, diode, diode_data, exported, parquet, sheets, trials
 from tunewise.formats.dataset import DataSet
 from tunewise.formats.layout import Naming
 from tunewise.formats.malformed import Loaded, sound
 from tunewise.formats.merging import merge
 from tunewise.formats.torn import Content, unpacked_head
+from tunewise.formats.writing import replaced
 
-Format = Literal["parquet", "csv", "autoheuristic"]
+Format = Literal["parquet", "csv", "autoheuristic", "diode", "diode-msgpack"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+_SUFFIXES: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".txt": "autoheuristic",
+    ".log": "autoheuristic",
+    ".json": "diode",
+    ".msgpack": "diode-msgpack",
+}
 _HEAD_BYTES = 1 << 20
 
 
@@ -30,11 +38,11 @@ def read(
 ) -> DataSet:
     """Return the data of some files as one data set, in seconds.
 
-    Read are our exports, AutoHeuristic logs, CSV and Parquet; `naming` says which columns are what where a header does
-    not. `decision` picks one from an export of several, and names what the files hold. `default` is the config that the
-    decision falls back to, where the data does not tell: a config, its one value, or `a=1,b=2`. Malformed rows are
-    skipped and counted in `notes`; with `is_strict` they raise InvalidFile, by line. Raises InvalidData for files that
-    do not fit together, NotFound and InvalidFile for those that cannot be read.
+    Read are our exports, AutoHeuristic logs, diode's data sets, CSV and Parquet; `naming` says which columns are what
+    where a header does not. `decision` picks one from a file of several, and names what the files hold. `default` is
+    the config that the decision falls back to, where the data does not tell: a config, its one value, or `a=1,b=2`.
+    Malformed rows are skipped and counted in `notes`; with `is_strict` they raise InvalidFile, by line. Raises
+    InvalidData for files that do not fit together, NotFound and InvalidFile for those that cannot be read.
     """
     if not paths:
         raise InvalidData("no file of measurements is named")
@@ -56,18 +64,25 @@ def _reader(path: Path, decision: str | None, naming: Naming) -> Callable[[Path]
     head = _head(path)
     if parquet.is_parquet(head):
         return lambda file: parquet.read(file, naming)
-    is_export, is_log = exported.is_export(Content(path, head)), autoheuristic.is_log(head)
-    if (is_export or is_log) and naming != Naming():
-        raise InvalidData(
-            f"{path} is {'an export' if is_export else 'a log'}, whose columns and unit are known; name none"
-        )
-    if is_export:
-        return lambda file: trials.read(file, decision)
-    if is_log:
-        return autoheuristic.read
+    known = _known(path, head, decision)
+    if known is not None and naming != Naming():
+        raise InvalidData(f"{path} is {known[0]}, whose columns and unit are known; name none")
+    if known is not None:
+        return known[1]
     if head.lstrip()[:1] in (b"{", b"["):
-        raise InvalidFile(f"{path} is JSON, and neither an export of ours nor an AutoHeuristic log")
+        raise InvalidFile(f"{path} is JSON, and neither an export of ours nor an AutoHeuristic log or diode data set")
     return lambda file: delimited.read_data(file, naming)
+
+
+def _known(path: Path, head: bytes, decision: str | None) -> tuple[str, Callable[[Path], Loaded]] | None:
+    """Return what people call a file that tells its columns itself, and what reads it; None for a table."""
+    if exported.is_export(Content(path, head)):
+        return "an export", lambda file: trials.read(file, decision)
+    if autoheuristic.is_log(head):
+        return "a log", autoheuristic.read
+    if diode.looks_like(head):
+        return "a diode data set", lambda file: diode_data.read(file, decision)
+    return None
 
 
 def _head(path: Path) -> bytes:
@@ -122,17 +137,19 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def format_of(path: Path) -> Format:
-    """Return the format a file is written in by its name: .parquet, .csv, or a log for .txt and .log."""
-    found = {".parquet": "parquet", ".csv": "csv", ".txt": "autoheuristic", ".log": "autoheuristic"}.get(path.suffix)
+    """Return the format a file is written in by its name: .parquet, .csv, a log for .txt, diode's for .json."""
+    found = _SUFFIXES.get(path.suffix)
     if found is None:
         raise InvalidFile(f"{path} does not tell its format by its name; give --format {'|'.join(FORMATS)}")
-    return found  # type: ignore[return-value]
+    return found
 
 
 def fields(data: DataSet, kind: Format) -> dict[str, str]:
     """Return the fields a file of some format would hold, each with what it says: all that leaves the machine."""
     if kind == "autoheuristic":
         return autoheuristic.fields(data)
+    if kind in ("diode", "diode-msgpack"):
+        return diode_data.fields(data)
     return sheets.fields(data, is_listed=kind == "parquet")
 
 
@@ -144,14 +161,8 @@ def write(data: DataSet, path: Path | str, kind: Format | None = None) -> None:
     """
     target = Path(path)
     kind = kind or format_of(target)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        _write(data, beside, kind)
-        os.replace(beside, target)
-    except OSError as error:
-        raise InvalidFile(f"{target} cannot be written: {error.strerror or error}; choose another place") from None
-    finally:
-        beside.unlink(missing_ok=True)
+    with replaced(target) as part:
+        _write(data, part, kind)
 
 
 def _write(data: DataSet, path: Path, kind: Format) -> None:
@@ -159,5 +170,7 @@ def _write(data: DataSet, path: Path, kind: Format) -> None:
         parquet.write(sheets.table_of(data, is_listed=True), path)
     elif kind == "csv":
         delimited.write(sheets.table_of(data, is_listed=False), path)
-    else:
+    elif kind == "autoheuristic":
         path.write_text(autoheuristic.text_of(data), encoding="utf-8")
+    else:
+        path.write_bytes(diode_data.bytes_of(data, kind))

@@ -7,8 +7,12 @@ from pathlib import Path
 
 from tunewise.errors import InvalidData, InvalidFile, NotFound
 from tunewise.formats import (
+    diode,
+    diode_findings,
+    diode_shapes,
     helionbest,
     helionlog,
+    inductortable,
     kerneltuner_findings,
     t4_findings,
     tritoncache,
@@ -27,7 +31,8 @@ class Format:
 
     Files of winners tell which config to use, and become a table; others tell what was measured. With `names_files`,
     the name of a file is a part of what it says, so that it can only be written into a directory. With `has_lines`,
-    every line is one more thing that it tells, so that a last one that was never ended can be left out.
+    every line is one more thing that it tells, so that a last one that was never ended can be left out. `measured_by`
+    is who measured, where that is not the name: two forms of one tool's files tell the same.
     """
 
     name: str
@@ -38,6 +43,12 @@ class Format:
     tells_winners: bool = False
     names_files: bool = False
     has_lines: bool = False
+    measured_by: str = ""
+
+    @property
+    def tool(self) -> str:
+        """Who measured what a file of it tells."""
+        return self.measured_by or self.name
 
 
 FORMATS: tuple[Format, ...] = (
@@ -62,7 +73,32 @@ FORMATS: tuple[Format, ...] = (
         helionlog.write_trace,
         has_lines=True,
     ),
+    Format("diode", "diode data set", diode.is_json, diode_findings.read, diode_findings.write_json),
+    Format(
+        "diode-msgpack",
+        "diode data set",
+        diode.is_msgpack,
+        diode_findings.read,
+        diode_findings.write_msgpack,
+        measured_by="diode",
+    ),
+    Format(
+        "diode-solution",
+        "diode solution file",
+        has("configs"),
+        diode_shapes.read_winners,
+        diode_shapes.write_winners,
+        True,
+    ),
     Format("helion-best", "Helion .best_config", has("config"), helionbest.read, helionbest.write, True),
+    Format(
+        "inductor-table",
+        "lookup table of Inductor",
+        inductortable.is_lookup_table,
+        inductortable.read,
+        inductortable.write,
+        True,
+    ),
 )
 
 

@@ -14,6 +14,8 @@ class _Outline(msgspec.Struct, frozen=True):
     results: msgspec.Raw = msgspec.Raw()
     configs_timings: msgspec.Raw = msgspec.Raw()
     config: msgspec.Raw = msgspec.Raw()
+    configs: msgspec.Raw = msgspec.Raw()
+    hardware: msgspec.Raw = msgspec.Raw()
 
 
 def has(field: str) -> Callable[[Content], bool]:

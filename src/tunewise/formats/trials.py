@@ -20,6 +20,7 @@ from tunewise.formats.torn import opened
 Derive = Callable[[Problem], Mapping[str, Feature]]
 FACTS = ("hardware.", "policy.")  # of the key, what may travel with a data set; the rest may name files
 DIGEST = "environment.digest"
+_MOST_MET = 10_000
 
 
 @dataclass
@@ -37,6 +38,7 @@ class _Heap:
     _subject_numbers: dict[str, int] = field(default_factory=dict)
     _config_numbers: dict[str, int] = field(default_factory=dict)
     _last: tuple[Subject | None, int] = (None, 0)
+    _met: dict[int, tuple[Config, int]] = field(default_factory=dict)  # by identity: a reader may share its configs
 
     def add(self, subject: Subject, trial: Trial) -> None:
         """Take a trial in."""
@@ -59,6 +61,14 @@ class _Heap:
         return self._last[1]
 
     def _config(self, config: Config) -> int:
+        met = self._met.get(id(config))
+        if met is None:
+            if len(self._met) >= _MOST_MET:
+                self._met.clear()
+            met = self._met[id(config)] = (config, self._number(config))  # kept, so that no other gets its identity
+        return met[1]
+
+    def _number(self, config: Config) -> int:
         scalars = scalar_config(config)
         number = self._config_numbers.setdefault(canonical.encode(scalars), len(self.configs))
         if number == len(self.configs):

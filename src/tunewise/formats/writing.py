@@ -1,10 +1,14 @@
 """What a writer of a format makes: files with a name and bytes, JSON as others write it."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tunewise.errors import InvalidFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +36,16 @@ def json_text(document: Mapping[str, Any], indent: int | None = None) -> bytes:
     Infinity stays Infinity: Triton writes its failures so.
     """
     return (json.dumps(document, indent=indent) + "\n").encode()
+
+
+@contextmanager
+def replaced(target: Path) -> Iterator[Path]:
+    """Yield a file beside a target that becomes it at the end, whole or not at all; raises InvalidFile otherwise."""
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield beside
+        os.replace(beside, target)
+    except OSError as error:
+        raise InvalidFile(f"{target} cannot be written: {error.strerror or error}; choose another place") from None
+    finally:
+        beside.unlink(missing_ok=True)

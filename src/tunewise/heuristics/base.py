@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from tunewise.decision import Config, Scalar
 from tunewise.errors import InvalidModel
+from tunewise.heuristics import versions
 
 Kind = Literal["expert", "table", "learned"]
 Ranking = Callable[[Mapping[str, object]], Sequence[Config]]
@@ -16,9 +17,10 @@ Ranking = Callable[[Mapping[str, object]], Sequence[Config]]
 class Heuristic:
     """Ranks the configs of one decision for a problem. `name` is what reports call it; `about` says what it is made of.
 
-    `fence` holds facts of the hardware, such as hardware.name, that must be equal for it to be asked; `features` names
-    those it cannot do without, where it tells. `kind` says which rung of the ladder it stands on, and `reason` why it
-    answers a problem as it does, where that differs from problem to problem.
+    `fence` holds facts of the hardware, such as hardware.name, that must be equal for it to be asked, and `requires`
+    ranges of versions of libraries. `features` names those it cannot do without, where it tells. `kind` says which rung
+    of the ladder it stands on, and `reason` why it answers a problem as it does, where that differs from problem to
+    problem.
     """
 
     name: str
@@ -29,7 +31,9 @@ class Heuristic:
     features: tuple[str, ...] = ()
     kind: Kind = "learned"
     reason: Callable[[Mapping[str, object]], str] | None = field(default=None, repr=False)
+    fingerprint: str = ""  # of what it was read from, where it was: another model of one name has another one
     only_seeds: bool = False  # it proposes what to try first when tuning, and answers nothing
+    requires: Mapping[str, str] = field(default_factory=dict)  # versions of libraries, such as {"torch": ">=2.6,<2.14"}
 
     def __post_init__(self) -> None:
         for fact in ("name", "decision"):
@@ -42,6 +46,8 @@ class Heuristic:
             raise InvalidModel(f"heuristic {self.name!r}: kind={self.kind!r} is not one of {', '.join(get_args(Kind))}")
         if not isinstance(self.fence, Mapping):
             raise InvalidModel(f"heuristic {self.name!r}: fence={self.fence!r} does not map facts to values")
+        for library, wanted in self.requires.items():
+            versions.check_range(library, wanted)
 
     def rank(self, features: Mapping[str, object]) -> list[Config]:
         """Return configs for a problem's features, best first; empty where the heuristic abstains."""
@@ -66,8 +72,9 @@ class Heuristic:
         return "abstains: the problem is beyond what it was learned from, or the default is as good there"
 
     def why_elsewhere(self, facts: Mapping[str, object]) -> str | None:
-        """Return which fact of the hardware keeps it out here, or None where its fence is open."""
+        """Return which fact of the hardware, or which library, keeps it out here; None where its fence is open."""
         for name, wanted in self.fence.items():
             if facts.get(name) != wanted:
                 return f"is for {name}={wanted!r}, and here it is {facts.get(name)!r}"
-        return None
+        unfit = (versions.why_unfit(library, wanted) for library, wanted in self.requires.items())
+        return next((reason for reason in unfit if reason is not None), None)

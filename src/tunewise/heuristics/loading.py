@@ -1,8 +1,10 @@
 """Where heuristics come from: models, tables, generated modules, directories of them, installed packages by name."""
 
 import difflib
+import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from tunewise.heuristics.base import Heuristic
 from tunewise.heuristics.expert import Expert
 from tunewise.heuristics.table_reading import MAX_BYTES, is_table, load_table
 
-GROUP = "tunewise.heuristics"
+GROUP, PACKAGES = "tunewise.heuristics", "tunewise.models"
 MAX_FILES = 1000  # of a directory
 
 _SUFFIXES = (".json", ".py")
@@ -24,12 +26,15 @@ _log = logging.getLogger(__name__)
 def load_path(path: Path | str) -> tuple[Heuristic, ...]:
     """Return the heuristic of a model, table or generated module, or all those of a directory, in order of their names.
 
-    A file that is no heuristic is logged and left out where others of its directory are. Raises NotFound where there
-    is nothing, InvalidModel for a file that is not sound, and InvalidFile for such a table.
+    A directory with a manifest is a package: every file of it is checked, and its models are fenced by it. In any other
+    a file that is no heuristic is logged and left out where others are. Raises NotFound where there is nothing,
+    InvalidModel for a file that is not sound, and InvalidFile for such a table or package.
     """
     place = Path(path)
     if not place.is_dir():
         return (_load_file(place),)
+    if (place / "manifest.json").exists():
+        return _of_package(place)
     found = [file for file in sorted(place.iterdir()) if file.suffix in _SUFFIXES and not file.name.startswith(".")]
     loaded = tuple(heuristic for file in found[:MAX_FILES] for heuristic in _or_logged(file))
     if not loaded:
@@ -45,10 +50,13 @@ def load_places(places: Iterable[Path]) -> tuple[Heuristic, ...]:
 def load_plugin(name: str) -> tuple[Heuristic | Expert, ...]:
     """Return the heuristics of an installed package that offers them under a name, by the entry point of that name.
 
-    The entry point is a path of what `load_path` takes, a Heuristic, an Expert, or several of those. Raises NotFound
-    for a name nobody offers, and InvalidModel where what is offered does not load or is something else.
+    The entry point is a path of what `load_path` takes, a Heuristic, an Expert, or several of those; or it names a
+    package of models, of which no code is run. Raises NotFound for a name nobody offers, and InvalidModel where what is
+    offered does not load or is something else.
     """
     offered = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in offered and name in {point.name for point in entry_points(group=PACKAGES)}:
+        return _of_offer(name)
     if name not in offered:
         close = difflib.get_close_matches(name, offered, 1) or sorted(offered)
         hint = f"did you mean {close[0]!r}?" if close else f"none offers the entry point {GROUP}"
@@ -112,6 +120,10 @@ def _or_logged(place: Path, missing: int = logging.WARNING) -> tuple[Heuristic, 
 
 
 def _load_file(path: Path) -> Heuristic:
+    return replace(_read_file(path), fingerprint=hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def _read_file(path: Path) -> Heuristic:
     if path.suffix == ".py":
         return _of_source(path)
     return load_table(path).heuristic(path.name) if _is_table(path) else _of_model(path)
@@ -141,6 +153,18 @@ def _of_model(path: Path) -> Heuristic:
         names,
         only_seeds=model.card.only_seeds,
     )
+
+
+def _of_offer(name: str) -> tuple[Heuristic, ...]:
+    from tunewise.heuristics.packages.opening import heuristics_of, of_offer
+
+    return heuristics_of(Path(of_offer(name).where))
+
+
+def _of_package(path: Path) -> tuple[Heuristic, ...]:
+    from tunewise.heuristics.packages.opening import heuristics_of  # which loads its models through this module
+
+    return heuristics_of(path)
 
 
 def _of_source(path: Path) -> Heuristic:

@@ -11,7 +11,6 @@ from tunewise.formats.dataset import Floats
 from tunewise.learn.columns import Frame, derivations
 from tunewise.learn.pairs import Pairs
 from tunewise.models import Columns, Derived, Input, Number, Op
-from tunewise.models.columns import apply
 
 _LARGEST = 1e24  # products of a few numbers up to here stay finite
 _CORES = "cores"  # the hardware's fact, whatever stands before it
@@ -94,11 +93,7 @@ def expand(values: Floats, derived: Sequence[Derived]) -> list[Floats]:
     """Return all columns, the derived ones after the inputs: the doubles a model would work out."""
     columns: list[Any] = list(values.T)
     for one in derived:
-        operands = [columns[number] for number in one.of] + ([] if one.by is None else [one.by])
-        result = operands[0]
-        for operand in operands[1:]:
-            result = apply(one.op, result, operand)
-        columns.append(result)
+        columns.append(one.value(columns))
     return columns
 
 

@@ -9,6 +9,20 @@ from tunewise.errors import InvalidData
 from tunewise.formats.dataset import DataSet, Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """How far the training of a net is: its loss, a weighted mean square, and its log regret on problems held out.
+
+    `part` says what is trained: a fold of the cross-validation, the net, or the small net that knows a problem's level.
+    """
+
+    number: int
+    of: int
+    loss: float
+    held_out: float | None = None
+    part: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training:
     """All options of a training run; every learner takes what concerns it.
@@ -40,12 +54,18 @@ class Training:
     evaluation: Mapping[str, DataSet] = field(default_factory=dict)  # further data to score the model on, by name
     fence: Mapping[str, Scalar] | None = None  # None: what all devices of the data have in common
     created: str | None = None  # the day that the model's card names; None: today
+    epochs: int | None = None  # of a net, at most; None: as many as the data need
+    batch_size: int = 512  # rows that a net is shown at a time
+    learning_rate: float = 3e-3  # of a net, at its highest
+    listener: Callable[[Epoch], None] | None = field(default=None, compare=False)  # hears how a net gets on
     margin: float = 2.0  # at least so many times beyond the sizes seen a model still answers
 
     def __post_init__(self) -> None:
-        for name in ("portfolio", "max_depth", "max_leaves", "contenders"):
+        for name in ("portfolio", "max_depth", "max_leaves", "contenders", "epochs", "batch_size"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InvalidData(f"{name}={getattr(self, name)} is less than 1")
+        if not 0 < self.learning_rate <= 1:
+            raise InvalidData(f"learning_rate={self.learning_rate} is not above 0 and at most 1; use 0.003, for one")
         for name in ("test_share", "validation_share"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidData(f"{name}={getattr(self, name)} is no share of the problems; use 0.2, for one")

@@ -28,6 +28,7 @@ class Pairs:
     cost: Floats  # log of time / best time of the problem, by lower quartiles
     regret: Floats  # the same by the times that answers are judged by
     weight: Floats
+    log_best: Floats  # log of the seconds of the best config of the problem, by lower quartiles
 
     def __len__(self) -> int:
         return len(self.problem)
@@ -45,10 +46,26 @@ class Pairs:
     @property
     def target(self) -> Floats:
         """What to learn: the log of the time over the typical time of the fast configs of the same problem."""
-        sums = np.bincount(self.problem, weights=self.weight * self.cost)
-        typical = sums / np.bincount(self.problem, weights=self.weight)
-        centred: Floats = self.cost - typical[self.problem]
+        centred: Floats = self.cost - self._typical[self.problem]
         return centred
+
+    @property
+    def level(self) -> Floats:
+        """What the target is relative to: the log of the typical seconds of the fast configs, one a problem."""
+        level: Floats = self._typical + self.log_best[self.first]
+        return level
+
+    @property
+    def first(self) -> Numbers:
+        """The first row of every problem."""
+        sizes = self.sizes
+        return np.cumsum(sizes) - sizes
+
+    @property
+    def _typical(self) -> Floats:
+        sums = np.bincount(self.problem, weights=self.weight * self.cost)
+        typical: Floats = sums / np.bincount(self.problem, weights=self.weight)
+        return typical
 
     def take(self, problems: Flags) -> "Pairs":
         """Return the rows of the problems that are flagged, which are counted anew."""
@@ -61,6 +78,7 @@ class Pairs:
             cost=self.cost[rows],
             regret=self.regret[rows],
             weight=self.weight[rows],
+            log_best=self.log_best[rows],
         )
 
     def sampled(self, rows: int, seed: int) -> "Pairs":
@@ -86,7 +104,7 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
     config_inputs, settings = _settings(known)
     order = np.argsort(known.rows.problem, kind="stable")
     rows = known.rows.take(order)
-    cost = _costs(rows, quick_s(rows))
+    best_s, cost = _costs(rows, quick_s(rows))
     weight = np.exp(-_EMPHASIS * cost) * _weights(known, options)[rows.problem]
     weight[rows.status != TIMED] = weight.mean()
     return Pairs(
@@ -97,8 +115,9 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
         rows.problem,
         rows.config,
         cost,
-        _costs(rows, rows.time_s),
+        _costs(rows, rows.time_s)[1],
         weight,
+        np.log(best_s)[rows.problem],
     )
 
 
@@ -133,13 +152,14 @@ def _thinned(data: DataSet, seed: int, most_rows: int) -> DataSet:
     return data.take(np.sort(np.random.default_rng(seed).choice(len(data), count, replace=False)))
 
 
-def _costs(rows: Rows, time_s: Floats) -> Floats:
+def _costs(rows: Rows, time_s: Floats) -> tuple[Floats, Floats]:
+    """Return the best time of every problem, and the log of time / best time of every row."""
     time = np.where(rows.status == TIMED, time_s, np.nan)
     best = np.full(int(rows.problem[-1]) + 1, np.inf)
     np.fmin.at(best, rows.problem, time)
     cost = np.log(time / best[rows.problem])
     charged: Floats = np.where(np.isnan(cost), np.nanmax(cost), cost)
-    return charged
+    return best, charged
 
 
 def _weights(data: DataSet, options: Training) -> Floats:

@@ -104,7 +104,8 @@ def grown(table: Pairs, offered: Offer, way: Way, seed: int) -> tuple[Columns, F
     every, places = needed(table, offered.derived, numbers)
     whole = from_lightgbm(boosters, [places[number] for number in numbers], every, way.plan.scale)
     columns, places = needed(table, every.derived, used(whole))
-    return columns, renumbered(whole, places)
+    forest = renumbered(whole, places)
+    return columns, Forest(forest.trees, forest.base, is_order=way.plan.objective == "lambdarank")
 
 
 def _ways(budget: Budget) -> list[Way]:

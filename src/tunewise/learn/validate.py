@@ -105,7 +105,7 @@ class Validation:
         }
 
 
-def validate(model: Ranks, data: DataSet, *, default: Config | None = None) -> Validation:
+def validate(model: Ranks, data: DataSet, *, default: Config | None = None, worst: int = _WORST) -> Validation:
     """Return how a model does on a data set; `default` names the fallback where the data do not.
 
     Raises InvalidData where nothing ran on any problem, or the default is not among the configs.
@@ -131,7 +131,7 @@ def validate(model: Ranks, data: DataSet, *, default: Config | None = None) -> V
         noise_floor=noise_floor(known.rows) or 1.0,
         counts=_counts(known, first),
         by_category=_by_category(known, ours),
-        worst=_worst(known, first, ours),
+        worst=_worst(known, first, ours, worst),
         regrets=_regrets(ours, default_cost, costs[:, single]),
     )
 
@@ -196,10 +196,10 @@ def _by_category(data: DataSet, ours: Floats) -> dict[str, dict[str, Spread]]:
     return found
 
 
-def _worst(data: DataSet, first: Numbers, ours: Floats) -> tuple[Case, ...]:
+def _worst(data: DataSet, first: Numbers, ours: Floats, count: int) -> tuple[Case, ...]:
     best = np.nanargmin(data.times_s, axis=1)
     cases = []
-    for number in np.argsort(-ours, kind="stable")[:_WORST]:
+    for number in np.argsort(-ours, kind="stable")[:count]:
         answer = int(first[number]) if first[number] >= 0 else data.default
         chosen = None if answer is None else data.configs[answer]
         cases.append(Case(data.problem(number), chosen, data.configs[best[number]], float(np.exp(ours[number]))))

@@ -24,7 +24,7 @@ def difference(expected: Any, result: Any, check: Check) -> str | None:
         return reason
     left, right = _as_numbers(expected), _as_numbers(result)
     if left is not None:
-        return "is no array" if right is None else _array_difference(left, right, check)
+        return "is no array" if right is None else _array_difference(left, right, check, _real_bytes(expected, left))
     if isinstance(expected, Mapping):
         return _mapping_difference(expected, result, check)
     if isinstance(expected, list | tuple):
@@ -123,7 +123,7 @@ def variants(args: Args) -> list[Args]:
     return [tuple(_changed(arg, change) for arg in args) for change in (_shuffle, _enlarge)]
 
 
-def _array_difference(expected: Any, result: Any, check: Check) -> str | None:
+def _array_difference(expected: Any, result: Any, check: Check, real_bytes: int) -> str | None:
     numpy = sys.modules["numpy"]
     if expected.dtype != result.dtype:
         return f"has dtype {result.dtype} instead of {expected.dtype}"
@@ -132,7 +132,7 @@ def _array_difference(expected: Any, result: Any, check: Check) -> str | None:
     if expected.dtype.kind not in "fc":
         wrong = expected != result
     else:
-        rtol, atol = _tolerance(expected.dtype.itemsize // (2 if expected.dtype.kind == "c" else 1), check)
+        rtol, atol = _tolerance(real_bytes, check)
         finite = numpy.abs(expected[numpy.isfinite(expected)])
         scale = float(finite.max()) if finite.size else 0.0
         with numpy.errstate(all="ignore"):
@@ -159,6 +159,13 @@ def _sequence_difference(expected: Sequence[Any], result: Any, check: Check) -> 
         return f"is not a {type(expected).__name__} of {len(expected)}"
     reasons = ((i, difference(a, b, check)) for i, (a, b) in enumerate(zip(expected, result, strict=True)))
     return next((f"[{i}] {reason}" for i, reason in reasons if reason), None)
+
+
+def _real_bytes(value: Any, array: Any) -> int:
+    """Return the bytes of one real number of a result, before numpy, which has no bfloat16, made it wider."""
+    if "bfloat16" in str(getattr(value, "dtype", "")):
+        return 2
+    return int(array.dtype.itemsize) // (2 if array.dtype.kind == "c" else 1)
 
 
 def _tolerance(real_bytes: int, check: Check) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from tunewise.models.bodies import Forest, Guess, Leaf, Split, Tree
 from tunewise.models.columns import Columns, Derived, Input, Number, Op, Word
 from tunewise.models.model import Body, Card, Model, dump, load, parse, save
-from tunewise.models.net import Layer, Net, Scale
+from tunewise.models.net import Layer, Level, Net, Scale
 
 __all__ = [
     "Body",
@@ -15,6 +15,7 @@ __all__ = [
     "Input",
     "Layer",
     "Leaf",
+    "Level",
     "Model",
     "Net",
     "Number",

@@ -68,10 +68,14 @@ class Tree(msgspec.Struct, frozen=True, tag="tree", forbid_unknown_fields=True):
 
 
 class Forest(msgspec.Struct, frozen=True, tag="forest", forbid_unknown_fields=True):
-    """Regression trees over the columns of problem and config: their guesses add up to the logarithm of a time."""
+    """Regression trees over the columns of problem and config: their guesses add up to the logarithm of a time.
+
+    With `is_order` they add up to a number that grows with the time, and is no logarithm of it.
+    """
 
     trees: tuple[tuple[Split | Guess, ...], ...]
     base: float = 0.0
+    is_order: bool = False
 
     def guess(self, row: Sequence[float]) -> float:
         """Return the logarithm of the time a row is expected to take, up to a constant."""

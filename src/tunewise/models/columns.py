@@ -18,6 +18,7 @@ MAX_OPERANDS, MAX_WORDS = 8, 20_000
 MAX_FORMULA = 10_000  # characters: formulas of formulas of formulas would grow without end
 
 Op = Literal["product", "ratio", "sum", "difference", "remainder", "tiles"]
+Side = Literal["problem", "config", "both"]
 
 _SIGNS: dict[Op, str] = {"product": "*", "ratio": "/", "sum": "+", "difference": "-", "remainder": "%"}
 _NUMBERS = (int, float, bool)
@@ -99,6 +100,16 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             formula = _formula(derived, names)
             names.append(formula if len(formula) <= MAX_FORMULA else f"column {len(names)}")
         return tuple(names)
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Of each column, whether the problem alone tells its value, the config alone, or only both together."""
+        sides: list[Side] = ["problem" for _ in self.problem]
+        sides += ["config" for _ in self.config]
+        for derived in self.derived:
+            found = {sides[number] for number in derived.of}
+            sides.append(found.pop() if len(found) == 1 else "both")
+        return tuple(sides)
 
     def known(self, features: Mapping[str, object]) -> list[float] | None:
         """Return the values of the problem's inputs, or None where one is missing or outside what was learned from."""

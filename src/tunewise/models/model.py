@@ -1,9 +1,10 @@
 """A model: what was learned of one decision, as a plain value that ranks its choices for a problem."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,6 +15,9 @@ from tunewise.models.columns import Columns
 from tunewise.models.net import Net
 from tunewise.models.tensors import MAX_TENSOR_BYTES, SUFFIX, apart, joined
 from tunewise.models.whole import read_bounded, write_whole
+
+if TYPE_CHECKING:
+    from tunewise.models.scoring import Scorer
 
 MAX_FILE_BYTES = 8 << 20
 MAX_CHOICES, MAX_COLUMNS, MAX_TEXT = 20_000, 2_000, 1_000
@@ -33,7 +37,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     only_seeds: bool = False  # it says what to try first and answers nothing: nobody made sure that it beats a default
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A learned heuristic: a problem's features in, choices out, best first."""
 
     format: int = 1
@@ -50,8 +54,31 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return []
         if isinstance(self.body, Tree):
             return list(self.body.leaf(self.columns.row(known)).ranking)
-        guesses = [self.body.guess(self.columns.row(known, self.columns.setting(choice))) for choice in self.choices]
-        return sorted(range(len(guesses)), key=lambda number: guesses[number])
+        guesses = self.guesses(known)
+        return sorted(range(len(guesses)), key=guesses.__getitem__)
+
+    def guesses(self, known: Sequence[float]) -> list[float]:
+        """Return the logarithm of the time of every choice, up to a constant, for the values of the problem's inputs.
+
+        A net is asked by numpy where that is installed, which differs in the seventh digit. Raises InvalidModel for a
+        tree, which knows an order and no times.
+        """
+        if isinstance(self.body, Tree):
+            raise InvalidModel(f"{self.card.decision}: a tree guesses no times; train a ranker or a net")
+        if self._scorer is not None:
+            return list(self._scorer.guesses(known).tolist())
+        return [self.body.guess(self.columns.row(known, self.columns.setting(choice))) for choice in self.choices]
+
+    @cached_property
+    def _scorer(self) -> "Scorer | None":
+        """What scores all choices of a net at once; None for other models, and without numpy."""
+        if not isinstance(self.body, Net):
+            return None
+        try:
+            from tunewise.models.scoring import Scorer
+        except ImportError:
+            return None
+        return Scorer(self.body, self.columns, self.choices)
 
     def choose(self, features: Mapping[str, object]) -> Config | None:
         """Return the best config for a problem, or None where the model abstains."""

@@ -50,38 +50,51 @@ class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [sum(map(mul, row, values), bias) for row, bias in zip(rows, biases, strict=True)]
 
 
+class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A small net over the problem alone: the logarithm of the seconds that its fast choices take."""
+
+    scales: tuple[Scale, ...]
+    layers: tuple[Layer, ...]
+
+    def value(self, row: Sequence[float]) -> float:
+        """Return the level of the problem of a row of all columns."""
+        return _passed(self.scales, self.layers, row)
+
+
 class Net(msgspec.Struct, frozen=True, tag="net", forbid_unknown_fields=True):
     """Layers whose last one has a single output, the logarithm of a time up to a constant; others clip below zero.
 
-    `tensors` is the SHA-256 of the file that holds the weights, where they are kept in a file of their own.
+    `level` is what a guess is relative to: the sum of both is the logarithm of seconds. It is the same for all choices
+    of a problem, so a ranking does without. `tensors` is the SHA-256 of the file that holds the weights, where they are
+    kept in a file of their own.
     """
 
     scales: tuple[Scale, ...]
     layers: tuple[Layer, ...]
     tensors: str = ""
+    level: Level | None = None
 
     def guess(self, row: Sequence[float]) -> float:
-        """Return the logarithm of the time a row is expected to take, up to a constant."""
-        values = [scale.value(row) for scale in self.scales]
-        for layer in self.layers[:-1]:
-            values = [max(value, 0.0) for value in layer.apply(values)]
-        return self.layers[-1].apply(values)[0]
+        """Return the logarithm of the time a row is expected to take, up to a constant of the problem."""
+        return _passed(self.scales, self.layers, row)
 
     def check(self, columns: Columns, choices: int) -> None:
         """Raise InvalidModel unless the net has a guess for every row."""
-        if not choices or not self.scales or not 0 < len(self.layers) <= MAX_LAYERS:
-            raise InvalidModel(f"a net of {len(self.layers)} layers for {choices} choices")
-        for scale in self.scales:
-            _check_scale(scale, columns)
-        width = len(self.scales)
-        for layer in self.layers:
-            _check_layer(layer, width)
-            width = layer.outputs
-        if width != 1:
-            raise InvalidModel(f"a net of {width} outputs; it must have one")
+        _check_stack(self.scales, self.layers, columns)
+        if self.level is not None:
+            _check_stack(self.level.scales, self.level.layers, columns)
+            _check_problem_only(self.level.scales, columns)
         work = choices * sum(layer.inputs * layer.outputs for layer in self.layers)
-        if work > MAX_WORK:
+        if not 0 < work <= MAX_WORK:
             raise InvalidModel(f"a net that takes {work} products to rank {choices} choices; at most {MAX_WORK}")
+
+
+def _passed(scales: Sequence[Scale], layers: Sequence[Layer], row: Sequence[float]) -> float:
+    """Return what comes out of the last layer; the others clip below zero."""
+    values = [scale.value(row) for scale in scales]
+    for layer in layers[:-1]:
+        values = [max(value, 0.0) for value in layer.apply(values)]
+    return layers[-1].apply(values)[0]
 
 
 @lru_cache(maxsize=64)
@@ -89,6 +102,26 @@ def _rows(packed: bytes, width: int) -> tuple[tuple[float, ...], ...]:
     """Return packed numbers as rows; a process asks few nets, and these many times."""
     numbers = unpack(f"<{len(packed) // calcsize('<f')}f", packed)
     return tuple(numbers[start : start + width] for start in range(0, len(numbers), width))
+
+
+def _check_stack(scales: Sequence[Scale], layers: Sequence[Layer], columns: Columns) -> None:
+    if not scales or not 0 < len(layers) <= MAX_LAYERS:
+        raise InvalidModel(f"a net of {len(scales)} inputs and {len(layers)} layers; at most {MAX_LAYERS} layers")
+    for scale in scales:
+        _check_scale(scale, columns)
+    width = len(scales)
+    for layer in layers:
+        _check_layer(layer, width)
+        width = layer.outputs
+    if width != 1:
+        raise InvalidModel(f"a net of {width} outputs; it must have one")
+
+
+def _check_problem_only(scales: Sequence[Scale], columns: Columns) -> None:
+    sides = columns.sides
+    for scale in scales:
+        if sides[scale.column] != "problem":
+            raise InvalidModel(f"the level of a net asks for column {scale.column}, which is not of the problem alone")
 
 
 def _check_scale(scale: Scale, columns: Columns) -> None:

@@ -1,12 +1,13 @@
 """The weights of a net in a safetensors file: a JSON header with names and shapes, then the numbers, and no code."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from tunewise.errors import InvalidModel
-from tunewise.models.net import Layer, Net
+from tunewise.models.net import Layer, Level, Net
 
 MAX_TENSOR_BYTES = 8 << 20
 SUFFIX = ".safetensors"
@@ -30,7 +31,8 @@ def apart(net: Net) -> tuple[Net, bytes]:
     text += b" " * (-len(text) % _LENGTH)
     packed = len(text).to_bytes(_LENGTH, "little") + text + body
     bare = tuple(Layer(layer.inputs, layer.outputs) for layer in net.layers)
-    return Net(net.scales, bare, hashlib.sha256(packed).hexdigest()), packed
+    level = net.level and Level(net.level.scales, tuple(Layer(one.inputs, one.outputs) for one in net.level.layers))
+    return Net(net.scales, bare, hashlib.sha256(packed).hexdigest(), level), packed
 
 
 def joined(net: Net, packed: bytes) -> Net:
@@ -38,19 +40,25 @@ def joined(net: Net, packed: bytes) -> Net:
     if hashlib.sha256(packed).hexdigest() != net.tensors:
         raise InvalidModel("the weights beside it are not those it was saved with; train or copy it again")
     header, body = _parsed(packed)
+    level = net.level and Level(net.level.scales, _layers(net.level.layers, "level", header, body))
+    return Net(net.scales, _layers(net.layers, "layers", header, body), level=level)
+
+
+def _layers(bare: Sequence[Layer], name: str, header: dict[str, Any], body: bytes) -> tuple[Layer, ...]:
     layers = []
-    for number, layer in enumerate(net.layers):
-        weights = _numbers(header, body, f"layers.{number}.weight", (layer.outputs, layer.inputs))
-        biases = _numbers(header, body, f"layers.{number}.bias", (layer.outputs,))
+    for number, layer in enumerate(bare):
+        weights = _numbers(header, body, f"{name}.{number}.weight", (layer.outputs, layer.inputs))
+        biases = _numbers(header, body, f"{name}.{number}.bias", (layer.outputs,))
         layers.append(Layer(layer.inputs, layer.outputs, weights, biases))
-    return Net(net.scales, tuple(layers))
+    return tuple(layers)
 
 
 def _named(net: Net) -> list[tuple[str, tuple[int, ...], bytes]]:
     found: list[tuple[str, tuple[int, ...], bytes]] = []
-    for number, layer in enumerate(net.layers):
-        found.append((f"layers.{number}.weight", (layer.outputs, layer.inputs), layer.weights))
-        found.append((f"layers.{number}.bias", (layer.outputs,), layer.biases))
+    for name, layers in (("layers", net.layers), ("level", net.level.layers if net.level else ())):
+        for number, layer in enumerate(layers):
+            found.append((f"{name}.{number}.weight", (layer.outputs, layer.inputs), layer.weights))
+            found.append((f"{name}.{number}.bias", (layer.outputs,), layer.biases))
     return found
 
 

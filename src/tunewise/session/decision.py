@@ -143,6 +143,11 @@ class Decision(Declaration):
         self._own.pins.append(Pin(MappingProxyType(whole), when))
         self.forget()
 
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """The configs somebody insists on; the latest one that applies wins."""
+        return tuple(self._own.pins)
+
     def unpin(self) -> None:
         """Drop all pins."""
         self._own.pins.clear()

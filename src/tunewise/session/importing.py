@@ -161,7 +161,7 @@ def _by_subject(sources: Sequence[_Source]) -> Iterator[tuple[Subject, list[tupl
     for source in sources:
         for finding in source.findings:
             if finding.outcome is not None:
-                record = record_of(finding, source.file.format.name)
+                record = record_of(finding, source.file.format.tool)
                 assert isinstance(record.fact, Trial)
                 _, trials = found.setdefault(record.subject.digest, (record.subject, []))
                 trials.append((str(source.file.path), source.rank, record.fact))

@@ -1,4 +1,4 @@
-"""The heuristics in force in this process: loaded by a call, then of the places the settings name, then ours."""
+"""The heuristics in force here: loaded by a call, of the places the settings name, of active packages, then ours."""
 
 import logging
 import threading
@@ -15,6 +15,7 @@ from tunewise.heuristics import Expert, Heuristic, load_object, load_path, load_
 from tunewise.heuristics.registry import experts_of
 from tunewise.heuristics.shipped import shipped
 from tunewise.session import context
+from tunewise.session.packages import active_heuristics, installed
 from tunewise.store import renew_in_children
 
 Source = Heuristic | Expert
@@ -49,8 +50,9 @@ class _Shelf:
         with self.lock:
             found = self.found  # another thread may forget at any moment: what was read once is used from here on
             if found is None:
-                places = [*settings.current().heuristic_places, *(one.path for one in shipped())]
-                self.found = found = load_places(places)
+                named = load_places(settings.current().heuristic_places)
+                found = named + active_heuristics() + load_places(one.path for one in shipped())
+                self.found = found
             return self.loaded + found
 
 
@@ -66,20 +68,27 @@ def load_heuristic(
 ) -> tuple[Source, ...]:
     """Put heuristics in force for this process and return them.
 
-    They are of a model file, a table, a generated module or a directory of those; or an `Expert` of yours. `plugin`
-    names what an installed package offers instead; nothing of it is loaded before that. Of several heuristics for one
-    decision the one loaded last is asked first. Raises NotFound, or InvalidModel for what is not sound.
+    They are of a model file, a table, a generated module, a directory of those or a model package; or an `Expert` of
+    yours. `plugin` names a model package at home, or what an installed package offers, instead; nothing of it is loaded
+    before that. Of several heuristics for one decision the one loaded last is asked first. Raises NotFound, or
+    InvalidModel for what is not sound; of a table or a package that is InvalidFile.
     """
     if (what is None) == (plugin is None):
         raise InvalidSetting("load_heuristic takes a path or a heuristic, or the name of a plugin, and not both")
     if plugin is not None:
-        loaded = load_plugin(plugin)
+        loaded = _offered(plugin)
     else:
         loaded = load_path(what) if isinstance(what, str | Path) else load_object(what)
     with _shelf.lock:
         _shelf.loaded = loaded + _shelf.loaded
     context.refresh()
     return loaded
+
+
+def _offered(plugin: str) -> tuple[Source, ...]:
+    """Return what a model package at home, or else an installed package, offers under a name."""
+    at_home = [one for one in installed() if one.name == plugin]
+    return load_path(at_home[0].path) if at_home else load_plugin(plugin)
 
 
 def drop_heuristics() -> None:

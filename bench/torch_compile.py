@@ -1,0 +1,317 @@
+"""torch.compile steered by tunewise against Inductor alone: choices, compile time, run time. One thread, interleaved.
+
+Three parts, each with its own targets:
+
+choices   what a learned model's choice costs on products it never saw, by five-fold cross-validation over problems:
+          time of the chosen candidate / time of the best measured one, beside always ATen, always C++ (Inductor's own
+          blocking) and the best single choice of the training part. The data are those that ship with tunewise, or a
+          store's (TUNEWISE_HOME with --store, after `tunewise torch collect`).
+models    whole programs: compile time and run time with a model trained on the data, against mode="max-autotune".
+          Both start from empty caches of compiled graphs and of autotuning; precompiled headers are warm for both.
+variants  products tuned with the register blocks that Inductor does not offer, against what max-autotune takes: both
+          compiled programs run by turns, judged by the paired test that tuning uses.
+
+Usage: python bench/torch_compile.py [--part choices|models|variants] [--quick] [--json] [--store]
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from math import exp, log
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # some virtual machines advertise AMX and lack it
+
+import numpy as np
+import torch
+import torch._inductor.config as inductor_config
+from torch._inductor.select_algorithm import AlgorithmSelectorCache
+from torch._inductor.utils import fresh_cache
+
+import tunewise as tw
+from tunewise import models
+from tunewise.decision import lower_half_mean
+from tunewise.deploy.inductor import problems
+from tunewise.deploy.inductor.collecting import compiled, program
+from tunewise.deploy.inductor.shapes import Limits, Shape, log_normal_shapes
+from tunewise.formats.dataset import DataSet
+from tunewise.formats.datasets import read
+from tunewise.heuristics.shipped import shipped
+from tunewise.learn.options import Training
+from tunewise.learn.regret import charged
+from tunewise.learn.store_data import from_store
+from tunewise.learn.training import train
+from tunewise.learn.validate import validate
+from tunewise.measure.compare import compare
+from tunewise.session import context
+
+FOLDS = 5
+LEARNERS = ("ranker", "gbdt", "tree", "net")
+DEPLOYED = "ranker"
+MUST, GOAL = 1.08, 1.05
+COMPILE_MUST, RUN_MUST, VARIANTS_GOAL = 0.35, 1.03, 0.95
+TRAINING = Training(margin=8.0)  # a product a few times larger than all that were seen is still the same question
+CPP = {"kernel": "cpp", "reg_m": 0, "reg_n": 0}
+
+
+def data_sets(use_store: bool) -> dict[str, DataSet]:
+    """Return the measured products by operation."""
+    if use_store:
+        store = context.current_store()
+        names = [problems.name_of(op) for op in problems.OPS]
+        return {name: from_store(store, name, derive=None) for name in names if name in store.decisions()}
+    return {one.model().card.decision: read([one.data]) for one in shipped() if one.name.startswith("torch_")}
+
+
+def choices(args: argparse.Namespace) -> dict[str, Any]:
+    """Print what learned choices cost on held-out problems, for all operations together."""
+    found: dict[str, list[float]] = {}
+    count = 0
+    for name, data in data_sets(args.store).items():
+        data = data.with_default(problems.ATEN)
+        order = np.random.default_rng(0).permutation(len(data))
+        folds = [np.sort(order[start::FOLDS]) for start in range(FOLDS)]
+        count += len(data)
+        for held in folds:
+            rest = np.setdiff1d(order, held)
+            for title, costs in judged(data.take(rest), data.take(held), args.quick).items():
+                found.setdefault(title, []).extend(costs)
+        print(f"  {name}: {len(data)} problems, {len(data.configs)} candidates", file=sys.stderr)
+    figures = {title: exp(fmean(costs)) for title, costs in found.items()}
+    print(f"{count} problems, each held out once: time of the choice / time of the best measured candidate")
+    for title, figure in figures.items():
+        print(f"  {title:32} {figure:.3f}")
+    ours, fixed = figures[DEPLOYED], [figures[title] for title in ("always ATen", "always C++", "best single choice")]
+    said = "held" if count >= 60 and ours <= MUST and ours < min(fixed) else "not held"
+    print(f"target: {DEPLOYED} <= {MUST} (meant {GOAL}) on >= 60 problems, below all three fixed ways: {said}")
+    deep = "held" if figures.get("net", 9.0) < figures["best single choice"] else "not held"
+    print(f"target: the deep model beats the best single choice: {deep}")
+    return {"problems": count, **figures}
+
+
+def judged(known: DataSet, held: DataSet, is_quick: bool) -> dict[str, list[float]]:
+    """Return the log regret of every way to choose, on each held-out problem."""
+    costs = charged(held)
+    single = int(charged(known).mean(axis=0).argmin())
+    cpp = held.with_default(CPP).default
+    found = {
+        "always ATen": costs[:, held.default].tolist(),
+        "always C++": costs[:, cpp].tolist(),
+        "best single choice": costs[:, single].tolist(),
+    }
+    for learner in (DEPLOYED,) if is_quick else LEARNERS:
+        result = validate(train(known, TRAINING, learner), held)
+        found[learner] = [log(result.regret.geomean)] * len(held)
+    return found
+
+
+def programs() -> dict[str, tuple[Any, tuple[Any, ...]]]:
+    """Return the programs of the comparison, with arguments."""
+    torch.manual_seed(0)
+
+    def mlp(dtype: Any) -> Any:
+        return torch.nn.Sequential(
+            torch.nn.Linear(256, 512),
+            torch.nn.ReLU(),
+            torch.nn.Linear(512, 256),
+            torch.nn.ReLU(),
+            torch.nn.Linear(256, 64),
+        ).to(dtype)
+
+    return {
+        "mlp float32": (mlp(torch.float32).eval(), (torch.randn(64, 256),)),
+        "mlp bfloat16": (mlp(torch.bfloat16).eval(), (torch.randn(64, 256).bfloat16(),)),
+        "transformer block": (Block().eval(), (torch.randn(4, 48, 128),)),
+        "attention": (Attention().eval(), (torch.randn(8, 64, 48), torch.randn(8, 48, 64), torch.randn(8, 64, 32))),
+    }
+
+
+class Block(torch.nn.Module):
+    """A transformer block from plain operations: the fused path of torch's own is not compiled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = torch.nn.Linear(128, 384), torch.nn.Linear(128, 128)
+        self.up, self.down = torch.nn.Linear(128, 512), torch.nn.Linear(512, 128)
+        self.first, self.second = torch.nn.LayerNorm(128), torch.nn.LayerNorm(128)
+
+    def forward(self, x: Any) -> Any:
+        """Return the block's output."""
+        batch, tokens, width = x.shape
+        q, k, v = (
+            self.qkv(self.first(x)).reshape(batch, tokens, 3, 4, 32).permute(2, 0, 3, 1, 4).reshape(3, -1, tokens, 32)
+        )
+        weights = torch.softmax(torch.bmm(q, k.transpose(1, 2)) / 32**0.5, dim=-1)
+        mixed = torch.bmm(weights, v).reshape(batch, 4, tokens, 32).transpose(1, 2).reshape(batch, tokens, width)
+        x = x + self.out(mixed)
+        return x + self.down(torch.relu(self.up(self.second(x))))
+
+
+class Attention(torch.nn.Module):
+    """Two batched products with a softmax between them."""
+
+    def forward(self, q: Any, k: Any, v: Any) -> Any:
+        """Return the mixture of v."""
+        return torch.bmm(torch.softmax(torch.bmm(q, k), dim=-1), v)
+
+
+def whole_models(args: argparse.Namespace) -> dict[str, Any]:
+    """Print compile time and run time of programs with a model against max-autotune."""
+    with tempfile.TemporaryDirectory() as place:
+        for name, data in data_sets(args.store).items():
+            file = Path(place) / f"{name}.json"
+            models.save(train(data.with_default(problems.ATEN), TRAINING, DEPLOYED), file)
+            tw.load_heuristic(file)
+        rows = {title: against_max_autotune(*made, 2 if args.quick else 3) for title, made in programs().items()}
+    for title, row in rows.items():
+        seconds = f"{row['ours_s']:.1f} s / {row['theirs_s']:.1f} s"
+        print(f"  {title:20} compile {row['compile']:.3f}x ({seconds})  run {row['run']:.3f}x")
+    ratios = {key: exp(fmean(log(row[key]) for row in rows.values())) for key in ("compile", "run")}
+    print(f"  geometric mean       compile {ratios['compile']:.3f}x  run {ratios['run']:.3f}x")
+    said = [
+        "held" if ratios[key] <= most else "not held" for key, most in (("compile", COMPILE_MUST), ("run", RUN_MUST))
+    ]
+    print(f"target: compile time <= {COMPILE_MUST} of max-autotune's: {said[0]}; run time <= {RUN_MUST}: {said[1]}")
+    return {"programs": rows, **ratios}
+
+
+def against_max_autotune(made: Any, inputs: Any, turns: int) -> dict[str, float]:
+    """Return our compile time and run time as shares of max-autotune's."""
+    compile_s: dict[str, list[float]] = {"ours": [], "theirs": []}
+    ready: dict[str, Any] = {}
+    for turn in range(turns):
+        for side in ("ours", "theirs") if turn % 2 else ("theirs", "ours"):
+            seconds, ready[side] = timed_compile(made, inputs, side)
+            compile_s[side].append(seconds)
+    ours, theirs = median(compile_s["ours"]), median(compile_s["theirs"])
+    return {
+        "compile": ours / theirs,
+        "ours_s": ours,
+        "theirs_s": theirs,
+        "run": run_ratio(ready["ours"], ready["theirs"]),
+    }
+
+
+def timed_compile(made: Any, inputs: Any, side: str) -> tuple[float, Callable[[], Any]]:
+    """Return the CPU seconds (children's too) of compiling from empty caches, and the compiled program as a call."""
+    with ExitStack() as stack:
+        stack.enter_context(fresh_cache())
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(inductor_config.patch(max_autotune_report_choices_stats=False))
+        stack.enter_context(tw.inductor(mode="use", freezing=True))
+        start = spent()
+        options = {"backend": "tunewise"} if side == "ours" else {"options": {"max_autotune": True}}
+        run = compiled(made, dynamic=False, **options)
+        run(*inputs)
+        seconds = spent() - start
+
+    def call() -> Any:
+        with torch.no_grad():
+            return run(*inputs)
+
+    return seconds, call
+
+
+def spent() -> float:
+    """Return the CPU seconds of this process and of the compilers it has called: other work beside it adds nothing."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def run_ratio(ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
+    """Return our run time / theirs, of calls made by turns."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for run in (ours, theirs):
+        run()
+    for turn in range(60):
+        for which in (0, 1) if turn % 2 else (1, 0):
+            taken[which].append(sample((ours, theirs)[which]))
+    return lower_half_mean(taken[0]) / lower_half_mean(taken[1])
+
+
+def sample(run: Callable[[], Any], least_s: float = 1e-3) -> float:
+    """Return the CPU seconds of one call, averaged over as many as last long enough."""
+    calls = 0
+    start = time.process_time()
+    while True:
+        run()
+        calls += 1
+        passed = time.process_time() - start
+        if passed >= least_s:
+            return passed / calls
+
+
+def variants(args: argparse.Namespace) -> dict[str, Any]:
+    """Print how products tuned with more register blocks do against max-autotune's choice."""
+    limits = Limits(low=8, high=1024, batch=32, multiply_adds=50_000_000)
+    shapes = log_normal_shapes(4 if args.quick else 24, ("linear", "bmm"), ("float32", "bfloat16"), 7, limits)
+    ratios, lost = [], 0
+    for shape in shapes:
+        ratio, loses = tuned_against_max_autotune(shape)
+        ratios.append(ratio)
+        lost += loses
+        print(
+            f"  {shape.op:7} {shape.dtype:9} b={shape.b} m={shape.m} n={shape.n} k={shape.k}: {ratio:.3f}", flush=True
+        )
+    mean = exp(fmean(map(log, ratios)))
+    print(
+        f"{len(ratios)} products, tuned / max-autotune's choice: geometric mean {mean:.3f}, slower by the test: {lost}"
+    )
+    said = "held" if lost == 0 and len(ratios) >= 20 else "not held"
+    meant = "held" if mean <= VARIANTS_GOAL else "not held"
+    print(f"target: never slower by the paired test on >= 20 products: {said}; meant ratio {VARIANTS_GOAL}: {meant}")
+    return {"products": len(ratios), "ratio": mean, "slower": lost}
+
+
+def tuned_against_max_autotune(shape: Shape) -> tuple[float, bool]:
+    """Return tuned time / max-autotune's time of a compiled product, and whether the test calls it slower."""
+    made, inputs = program(shape)
+    with torch.no_grad(), tw.inductor(mode="tune", freezing=True):
+        compiled(made, backend="tunewise", dynamic=False)(*inputs)
+    _, ours = timed_compile(made, inputs, "ours")
+    _, theirs = timed_compile(made, inputs, "theirs")
+    for run in (ours, theirs):
+        run()
+
+    def pair(turns: int | None) -> tuple[float, float]:
+        both: tuple[list[float], list[float]] = ([], [])
+        for turn in range(turns or 5):
+            for which in (0, 1) if turn % 2 else (1, 0):
+                both[which].append(sample((ours, theirs)[which], 3e-4))
+        return lower_half_mean(both[0]), lower_half_mean(both[1])
+
+    verdict = compare(pair)  # the challenger is max-autotune's choice: a win of its is our loss
+    return 1 / verdict.gain if verdict.gain else 1.0, verdict.is_win
+
+
+PARTS = {"choices": choices, "models": whole_models, "variants": variants}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=PARTS)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--store", action="store_true", help="take the data of the store in TUNEWISE_HOME")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    inductor_config.cpp.threads = 1
+    AlgorithmSelectorCache.log_results = staticmethod(lambda *args, **kwargs: None)  # Inductor's tables of timings
+    found = {}
+    for name in [args.part] if args.part else list(PARTS):
+        print(name, file=sys.stderr)
+        found[name] = PARTS[name](args)
+    if args.json:
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

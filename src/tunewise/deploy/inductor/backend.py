@@ -1,0 +1,94 @@
+"""The Dynamo backend `tunewise`: Inductor, with the choice of kernels answered by what is known and learned."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tunewise.deploy.inductor import blockings, gpu_timings, selecting, torchside
+from tunewise.deploy.inductor.choices import choices_class, decisions
+from tunewise.deploy.inductor.steering import Steering, breaks, guarded, steered
+from tunewise.settings import Mode, parse_mode
+
+_OURS = "tunewise_"  # options of `torch.compile(options=...)` that are ours
+_frame = threading.local()
+
+
+def tunewise(gm: Any, example_inputs: Any, **kwargs: Any) -> Callable[..., Any]:
+    """Compile a graph as Inductor does, steered: what `torch.compile(model, backend="tunewise")` calls.
+
+    `options` are Inductor's, and those of `inductor()` with `tunewise_` before their names; `mode` is Inductor's.
+    """
+    patches = _patches(kwargs.get("mode"), kwargs.get("options"))
+    options = {name.removeprefix(_OURS): patches.pop(name) for name in list(patches) if name.startswith(_OURS)}
+    compile_fx = torchside.need("torch._inductor.compile_fx")
+    steering = guarded("a graph", lambda: _prepared(options, patches), lambda: None)
+    if steering is None:
+        return compile_fx.compile_fx(gm, example_inputs, config_patches=patches)  # type: ignore[no-any-return]
+    handler = choices_class()(steering)
+
+    def inner(graph: Any, inputs: Any, **given: Any) -> Any:
+        virtualized = torchside.need("torch._inductor.virtualized").V
+        before = breaks()
+        with steered(steering), virtualized.set_choices_handler(handler):
+            made = compile_fx.compile_fx_inner(graph, inputs, **given)
+        if breaks() != before:  # what stands in for our answers must not be found as ours later
+            torchside.drop_compiled(made)
+        return made
+
+    ours = {**patches, "max_autotune_gemm": True, "inductor_choices_class": lambda: handler}
+    if any(steering.mode_of(decision) in ("tune", "collect") for decision in decisions().values()):
+        ours |= dict.fromkeys(("fx_graph_cache", "fx_graph_remote_cache"), False)  # a hit would measure nothing
+    return compile_fx.compile_fx(gm, example_inputs, inner_compile=inner, config_patches=ours)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def inductor(
+    *,
+    mode: Mode | None = None,
+    top_k: int = 1,
+    variants: bool = True,
+    budget: int | None = None,
+    seconds: float | None = None,
+    freezing: bool | None = None,
+) -> Iterator[None]:
+    """Set how graphs are steered that the backend `tunewise` compiles in this block and thread.
+
+    `mode` is one of use, tune, collect, replay and off. `freezing` turns Inductor's constant weights on, without which
+    a Linear has no C++ candidate; it holds for graphs compiled under `torch.no_grad()`. A graph is compiled when it is
+    first called: that call must be inside the block.
+    """
+    steering = Steering(
+        mode=None if mode is None else parse_mode(mode), top_k=top_k, variants=variants, budget=budget, seconds=seconds
+    )
+    config = torchside.need("torch._inductor.config")
+    before = getattr(_frame, "steering", None)
+    with ExitStack() as stack:
+        if freezing is not None:
+            stack.enter_context(config.patch(freezing=freezing))
+        _frame.steering = steering
+        try:
+            yield
+        finally:
+            _frame.steering = before
+
+
+def _prepared(options: Mapping[str, Any], patches: Mapping[str, Any]) -> Steering:
+    """Return the steering of a compilation that begins now, with everything in place that it needs in torch."""
+    blockings.install()
+    selecting.install()
+    gpu_timings.install()
+    config = torchside.need("torch._inductor.config")
+    asked = [patches.get(name, getattr(config, name)) for name in ("max_autotune", "max_autotune_gemm")]
+    base = getattr(_frame, "steering", None) or Steering()
+    found = replace(base, **options) if options else base
+    return replace(found, wants_autotuning=any(asked))
+
+
+def _patches(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    named = torchside.need("torch._inductor").list_mode_options(mode) if mode and mode != "default" else {}
+    return {**named, **{name.replace("-", "_"): value for name, value in (options or {}).items()}}
+
+
+__all__ = ["decisions", "inductor", "tunewise"]
