@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
+from tunewise.cli.app import app
 from tunewise.decision import Problem, Timing
+from tunewise.deploy.inductor import datafiles
+from tunewise.deploy.inductor.amx import is_broken
+from tunewise.deploy.inductor.learning import by_use
 from tunewise.deploy.inductor.shapes import Shape, shapeset_shapes, write_shapeset
 from tunewise.formats.diode_findings import write_json
 from tunewise.formats.findings import Finding
 
 pytest.importorskip("numpy")
-ATEN, CPP = ({"kernel": kernel, "reg_m": 0, "reg_n": 0} for kernel in ("aten", "cpp"))
+ATEN, CPP = ({"kernel": kernel, "reg_m": 1, "reg_n": 1} for kernel in ("aten", "cpp"))
 
 
 def findings(ops: tuple[str, ...], sizes: tuple[int, ...]) -> Iterator[Finding]:
@@ -42,18 +46,21 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def trained(place: Path) -> Result:
+    words = ("torch", "train", "--data-dir", place / "data", "--model", "tree", "--out", place / "models", "--json")
+    return CliRunner().invoke(app, [str(word) for word in words], prog_name="tunewise")
+
+
 @pytest.fixture
-def models(cli: Callable[..., Result], place: Path) -> Path:
-    out = place / "models"
-    if not out.exists():
-        assert cli("torch", "train", "--data-dir", place / "data", "--model", "tree", "--out", out).exit_code == 0
-    return out
+def models(place: Path, trained: Result) -> Path:
+    return place / "models"
 
 
-def test_every_decision_of_the_data_gets_a_model(asked: Callable[..., Any], place: Path, tmp_path: Path) -> None:
-    said = asked("torch", "train", "--data-dir", place / "data", "--model", "tree", "--out", tmp_path / "models")
+def test_every_decision_of_the_data_gets_a_model(place: Path, trained: Result) -> None:
+    said = json.loads(trained.stdout)
     assert [model["decision"] for model in said["models"]] == ["torch.linear", "torch.bmm"]
-    assert sorted(path.name for path in (tmp_path / "models").iterdir()) == ["torch.bmm.json", "torch.linear.json"]
+    assert sorted(path.name for path in (place / "models").iterdir()) == ["torch.bmm.json", "torch.linear.json"]
     assert all(model["scores"]["regret"] < model["scores"]["default_regret"] for model in said["models"])
 
 
@@ -105,11 +112,14 @@ def test_training_without_data_says_how_to_collect(cli: Callable[..., Result], t
     )
 
 
-def test_weights_make_a_model_care_for_what_is_used(asked: Callable[..., Any], tmp_path: Path) -> None:
-    data_file(tmp_path / "data" / "linear.json", ("linear",))
-    write_shapeset([Shape("linear", 400, 400, 64, weight=1000.0)], tmp_path / "used.json")
-    words = ("--data-dir", tmp_path / "data", "--model", "tree", "--weights", tmp_path / "used.json")
-    assert asked("torch", "train", *words, "--out", tmp_path / "models")["models"][0]["learner"] == "tree"
+def test_problems_count_as_often_as_they_are_used(place: Path) -> None:
+    data = datafiles.read([place / "data" / "both.json"])["torch.linear"]
+    used = [Shape("mm", 400, 400, 64, weight=8.0), Shape("linear", 8, 8, 64, weight=2.0)]
+    weights = by_use(used)(data)
+    most = [number for number in range(len(data)) if weights[number] == weights.max()]
+    assert [dict(data.problem(number)) for number in most] == [{"m": 400, "n": 400, "k": 64, "dtype": "float32"}]
+    assert weights.max() == pytest.approx(4 * weights.min())
+    assert weights.mean() == pytest.approx(1)
 
 
 def test_a_shapeset_comes_back_with_its_counts_and_layouts(tmp_path: Path) -> None:
@@ -180,3 +190,22 @@ def test_without_torch_measuring_says_what_to_install(
     assert refused.exit_code == 1
     assert refused.stderr.count("\n") == 1
     assert "pip install 'tunewise[torch]'" in refused.stderr
+
+
+def test_what_a_shapeset_has_beyond_the_limits_is_said(cli: Callable[..., Result], tmp_path: Path) -> None:
+    write_shapeset([Shape("mm", 9000, 8, 8)], tmp_path / "large.json")
+    pytest.importorskip("torch", reason="torch is not installed")
+    refused = cli("torch", "collect", "--shapeset", tmp_path / "large.json")
+    assert refused.exit_code == 1
+    assert "1 shape beyond the limits left out, such as mm 9000 x 8 x 8 float32" in refused.stderr
+    assert "no shape is there to measure" in refused.stderr
+
+
+def test_a_broken_matrix_unit_is_found_in_a_child(tmp_path: Path) -> None:
+    (tmp_path / "with").write_text("flags : fpu amx_tile amx_bf16")
+    (tmp_path / "without").write_text("flags : fpu avx2")
+    killed = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+    assert is_broken(tmp_path / "with", killed)
+    assert not is_broken(tmp_path / "with", "pass")
+    assert not is_broken(tmp_path / "without", killed)
+    assert not is_broken(tmp_path / "nowhere", killed)

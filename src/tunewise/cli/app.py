@@ -24,6 +24,7 @@ from tunewise.cli.report import report
 from tunewise.cli.screen import Screen, harmless, warnings_as_lines
 from tunewise.cli.store import store
 from tunewise.cli.table import table
+from tunewise.cli.torch import torch
 from tunewise.cli.train import train
 from tunewise.cli.trials import trials
 from tunewise.cli.tune import tune
@@ -50,10 +51,11 @@ VERBS = (
     table,
     import_,
     export,
+    torch,
     store,
     doctor,
 )
-_MEASURING = ("demo", "tune", "collect")
+_MEASURING = ("demo", "tune", "collect", "torch")
 
 
 class Ended(click.ClickException):

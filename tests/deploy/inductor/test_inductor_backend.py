@@ -21,7 +21,7 @@ torch: Any = pytest.importorskip("torch", reason="torch is not installed: pip in
 pytestmark = [pytest.mark.usefixtures("inductor_cache"), pytest.mark.filterwarnings("ignore")]
 
 A, B = torch.randn(3, 24, 40), torch.randn(3, 40, 16)
-CPP = {"kernel": "cpp", "reg_m": 0, "reg_n": 0}
+CPP = {"kernel": "cpp", "reg_m": 1, "reg_n": 1}
 
 
 def product(left: Any, right: Any) -> Any:
@@ -201,7 +201,7 @@ import torch._inductor.config as config
 from torch._dynamo.utils import counters
 from tunewise.deploy.inductor import problems
 torch.set_num_threads(1); config.cpp.threads = 1; config.compile_threads = 1
-problems.decision_for("bmm").pin({"kernel": sys.argv[1], "reg_m": 0, "reg_n": 0})
+problems.decision_for("bmm").pin({"kernel": sys.argv[1], "reg_m": 1, "reg_n": 1})
 with torch.no_grad():
     torch.compile(torch.bmm, backend="tunewise", dynamic=False)(torch.ones(2, 8, 8), torch.ones(2, 8, 8))
 print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"])

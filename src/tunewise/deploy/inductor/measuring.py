@@ -11,7 +11,7 @@ from typing import Any
 from tunewise.decision import Check, Config, canonical
 from tunewise.deploy.inductor import torchside
 from tunewise.deploy.inductor.menus import Menu
-from tunewise.deploy.inductor.problems import Asked, ProductDecision
+from tunewise.deploy.inductor.problems import BLOCK, Asked, ProductDecision
 from tunewise.deploy.inductor.steering import Steering
 from tunewise.errors import BuildError, LimitExceeded
 from tunewise.measure import Measurer, Work, measurer_for
@@ -75,7 +75,7 @@ class Kitchen:
 def measured(decision: ProductDecision, features: Mapping[str, Any], kitchen: Kitchen, steering: Steering) -> Tuning:
     """Tune one problem, unless it is known, and return what came of it; everything measured is remembered."""
     problem, mode = decision.problem(features), steering.mode_of(decision)
-    configs = [config for config in decision.space if steering.variants or not config["reg_m"]]
+    configs = [config for config in decision.space if steering.variants or config["kernel"] != BLOCK]
 
     def stocked(work: Work) -> Measurer:  # asked for only where something is to be measured
         kitchen.stock(configs)

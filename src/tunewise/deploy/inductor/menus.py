@@ -47,8 +47,3 @@ def menu_of(choices: Sequence[Any]) -> Menu | None:
     if len(externs) != 1 or len(written) != 1 or len(choices) != 2:
         return None
     return Menu(externs[0], written[0])
-
-
-def is_aten(config: Mapping[str, Any]) -> bool:
-    """Return whether a config is the library's own kernel."""
-    return config.get("kernel") == "aten"

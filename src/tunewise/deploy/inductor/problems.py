@@ -1,7 +1,7 @@
 """What Inductor asks when it chooses a kernel for a matrix product on the CPU, as a decision and a problem of ours."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,11 @@ from tunewise.deploy.inductor import torchside
 from tunewise.session import Decision
 
 BACKEND = "inductor-cpu"
-ATEN: dict[str, Any] = {"kernel": "aten", "reg_m": 0, "reg_n": 0}
-CPP: dict[str, Any] = {"kernel": "cpp", "reg_m": 0, "reg_n": 0}  # with the blocking that Inductor itself takes
+# Only `block` has register blocks of its own. The others say 1 and not 0: nothing is covered by tiles of no size, and
+# a parameter that can be 0 would keep learners from working out how tiles fit a product.
+ATEN: dict[str, Any] = {"kernel": "aten", "reg_m": 1, "reg_n": 1}
+CPP: dict[str, Any] = {"kernel": "cpp", "reg_m": 1, "reg_n": 1}  # Inductor's template as Inductor itself writes it
+BLOCK = "block"  # the same template with another register block
 # With a constant weight these are one question: which of them Inductor asks depends on the dtype and the machine.
 _OPS = {
     "mm": "linear",
@@ -86,7 +89,7 @@ def configs() -> tuple[dict[str, Any], ...]:
     """Return every config that is tried here: the library, Inductor's own blocking, and register blocks that fit."""
     lanes, registers = torchside.vector_registers()
     blocks = [(rows, vectors) for vectors in _VECTORS for rows in _ROWS if _fits(rows, vectors, registers)]
-    return (ATEN, CPP, *({"kernel": "cpp", "reg_m": rows, "reg_n": vectors * lanes} for rows, vectors in blocks))
+    return (ATEN, CPP, *({"kernel": BLOCK, "reg_m": rows, "reg_n": vectors * lanes} for rows, vectors in blocks))
 
 
 def _fits(rows: int, vectors: int, registers: int) -> bool:
@@ -116,7 +119,6 @@ def _decision(op: str, threads: int) -> ProductDecision:
         default=ATEN,
         policy=policy,
         backend=BACKEND,
-        derived=DERIVED,
         facts=_matmul,
         environment=environment_here(),
     )
@@ -131,23 +133,6 @@ def _matmul(problem: Problem) -> MatmulFact:
     size = {name: int(problem.get(name, 1)) for name in ("b", "m", "n", "k")}
     dtype = str(problem["dtype"])
     return MatmulFact(size["m"], size["n"], size["k"], size["b"], dtypes=(dtype, dtype, dtype))
-
-
-def _of_rows(problem: Mapping[str, Any], config: Mapping[str, Any]) -> float:
-    """Return which share of the rows that a kernel works on are real ones."""
-    return _share(problem["m"], config["reg_m"])
-
-
-def _of_columns(problem: Mapping[str, Any], config: Mapping[str, Any]) -> float:
-    """Return which share of the columns that a kernel works on are real ones."""
-    return _share(problem["n"], config["reg_n"])
-
-
-def _share(size: int, block: int) -> float:
-    return size / (-(-size // block) * block) if block else 1.0
-
-
-DERIVED = {"rows_used": _of_rows, "columns_used": _of_columns}
 
 
 def _word(dtype: Any) -> str:
