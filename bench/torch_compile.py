@@ -21,9 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from math import exp, log
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
@@ -33,32 +31,28 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # some virtual 
 import numpy as np
 import torch
 import torch._inductor.config as inductor_config
+from torch._dynamo.utils import counters
 from torch._inductor.select_algorithm import AlgorithmSelectorCache
-from torch._inductor.utils import fresh_cache
 
 import tunewise as tw
-from tunewise import models
 from tunewise.decision import lower_half_mean
-from tunewise.deploy.inductor import problems
-from tunewise.deploy.inductor.collecting import compiled, program
+from tunewise.deploy.inductor import comparing, learning, problems
+from tunewise.deploy.inductor.collecting import program
 from tunewise.deploy.inductor.shapes import Limits, Shape, log_normal_shapes
 from tunewise.formats.dataset import DataSet
 from tunewise.formats.datasets import read
 from tunewise.heuristics.shipped import shipped
-from tunewise.learn.options import Training
 from tunewise.learn.regret import charged
 from tunewise.learn.store_data import from_store
-from tunewise.learn.training import train
 from tunewise.learn.validate import validate
 from tunewise.measure.compare import compare
 from tunewise.session import context
 
 FOLDS = 5
-LEARNERS = ("ranker", "gbdt", "tree", "net")
-DEPLOYED = "ranker"
+LEARNERS = ("tree", "ranker", "gbdt", "deep")
+DEPLOYED = "tree"
 MUST, GOAL = 1.08, 1.05
 COMPILE_MUST, RUN_MUST, VARIANTS_GOAL = 0.35, 1.03, 0.95
-TRAINING = Training(margin=8.0)  # a product a few times larger than all that were seen is still the same question
 CPP = {"kernel": "cpp", "reg_m": 1, "reg_n": 1}
 
 
@@ -73,18 +67,16 @@ def data_sets(use_store: bool) -> dict[str, DataSet]:
 
 def choices(args: argparse.Namespace) -> dict[str, Any]:
     """Print what learned choices cost on held-out problems, for all operations together."""
+    sets = {name: data.with_default(problems.ATEN) for name, data in data_sets(args.store).items()}
+    count = sum(map(len, sets.values()))
+    folds = {name: np.random.default_rng(0).permutation(len(data)) % FOLDS for name, data in sets.items()}
     found: dict[str, list[float]] = {}
-    count = 0
-    for name, data in data_sets(args.store).items():
-        data = data.with_default(problems.ATEN)
-        order = np.random.default_rng(0).permutation(len(data))
-        folds = [np.sort(order[start::FOLDS]) for start in range(FOLDS)]
-        count += len(data)
-        for held in folds:
-            rest = np.setdiff1d(order, held)
-            for title, costs in judged(data.take(rest), data.take(held), args.quick).items():
-                found.setdefault(title, []).extend(costs)
-        print(f"  {name}: {len(data)} problems, {len(data.configs)} candidates", file=sys.stderr)
+    for fold in range(FOLDS):
+        known = {name: data.take(folds[name] != fold) for name, data in sets.items()}
+        held = {name: data.take(folds[name] == fold) for name, data in sets.items()}
+        for title, costs in judged(known, held, args.quick).items():
+            found.setdefault(title, []).extend(costs)
+        print(f"  fold {fold + 1} of {FOLDS}", file=sys.stderr)
     figures = {title: exp(fmean(costs)) for title, costs in found.items()}
     print(f"{count} problems, each held out once: time of the choice / time of the best measured candidate")
     for title, figure in figures.items():
@@ -92,24 +84,25 @@ def choices(args: argparse.Namespace) -> dict[str, Any]:
     ours, fixed = figures[DEPLOYED], [figures[title] for title in ("always ATen", "always C++", "best single choice")]
     said = "held" if count >= 60 and ours <= MUST and ours < min(fixed) else "not held"
     print(f"target: {DEPLOYED} <= {MUST} (meant {GOAL}) on >= 60 problems, below all three fixed ways: {said}")
-    deep = "held" if figures.get("net", 9.0) < figures["best single choice"] else "not held"
+    deep = "held" if figures.get("deep", 9.0) < figures["best single choice"] else "not held"
     print(f"target: the deep model beats the best single choice: {deep}")
     return {"problems": count, **figures}
 
 
-def judged(known: DataSet, held: DataSet, is_quick: bool) -> dict[str, list[float]]:
+def judged(known: dict[str, DataSet], held: dict[str, DataSet], is_quick: bool) -> dict[str, list[float]]:
     """Return the log regret of every way to choose, on each held-out problem."""
-    costs = charged(held)
-    single = int(charged(known).mean(axis=0).argmin())
-    cpp = held.with_default(CPP).default
-    found = {
-        "always ATen": costs[:, held.default].tolist(),
-        "always C++": costs[:, cpp].tolist(),
-        "best single choice": costs[:, single].tolist(),
-    }
+    found: dict[str, list[float]] = {}
+    for name, data in held.items():
+        costs = charged(data)
+        single = int(charged(known[name]).mean(axis=0).argmin())
+        ways = {"always ATen": data.default, "always C++": data.with_default(CPP).default, "best single choice": single}
+        for title, number in ways.items():
+            found.setdefault(title, []).extend(costs[:, number].tolist())
     for learner in (DEPLOYED,) if is_quick else LEARNERS:
-        result = validate(train(known, TRAINING, learner), held)
-        found[learner] = [log(result.regret.geomean)] * len(held)
+        learned = learning.train(known, learner)
+        for name, data in held.items():
+            result = validate(learned[name], data)
+            found.setdefault(learner, []).extend([log(result.regret.geomean)] * len(data))
     return found
 
 
@@ -166,10 +159,9 @@ class Attention(torch.nn.Module):
 def whole_models(args: argparse.Namespace) -> dict[str, Any]:
     """Print compile time and run time of programs with a model against max-autotune."""
     with tempfile.TemporaryDirectory() as place:
-        for name, data in data_sets(args.store).items():
-            file = Path(place) / f"{name}.json"
-            models.save(train(data.with_default(problems.ATEN), TRAINING, DEPLOYED), file)
-            tw.load_heuristic(file)
+        sets = {name: data.with_default(problems.ATEN) for name, data in data_sets(args.store).items()}
+        learning.save(learning.train(sets, DEPLOYED), place)
+        tw.load_heuristic(place)
         rows = {title: against_max_autotune(*made, 2 if args.quick else 3) for title, made in programs().items()}
     for title, row in rows.items():
         seconds = f"{row['ours_s']:.1f} s / {row['theirs_s']:.1f} s"
@@ -185,59 +177,19 @@ def whole_models(args: argparse.Namespace) -> dict[str, Any]:
 
 def against_max_autotune(made: Any, inputs: Any, turns: int) -> dict[str, float]:
     """Return our compile time and run time as shares of max-autotune's."""
-    compile_s: dict[str, list[float]] = {"ours": [], "theirs": []}
-    ready: dict[str, Any] = {}
-    for turn in range(turns):
-        for side in ("ours", "theirs") if turn % 2 else ("theirs", "ours"):
-            seconds, ready[side] = timed_compile(made, inputs, side)
-            compile_s[side].append(seconds)
-    ours, theirs = median(compile_s["ours"]), median(compile_s["theirs"])
+    found = [comparing.compare(made, inputs, seed=turn).runs for turn in range(turns)]
+    ours, theirs = ([runs[way] for runs in found] for way in ("top-1", comparing.MAX_AUTOTUNE))
+    compile_s = [median(run.compile_s for run in side) for side in (ours, theirs)]
+    ratios = [mine.run_s / other.run_s for mine, other in zip(ours, theirs, strict=True)]
     return {
-        "compile": ours / theirs,
-        "ours_s": ours,
-        "theirs_s": theirs,
-        "run": run_ratio(ready["ours"], ready["theirs"]),
+        "compile": compile_s[0] / compile_s[1],
+        "ours_s": compile_s[0],
+        "theirs_s": compile_s[1],
+        "run": exp(fmean(map(log, ratios))),
     }
 
 
-def timed_compile(made: Any, inputs: Any, side: str) -> tuple[float, Callable[[], Any]]:
-    """Return the CPU seconds (children's too) of compiling from empty caches, and the compiled program as a call."""
-    with ExitStack() as stack:
-        stack.enter_context(fresh_cache())
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(inductor_config.patch(max_autotune_report_choices_stats=False))
-        stack.enter_context(tw.inductor(mode="use", freezing=True))
-        start = spent()
-        options = {"backend": "tunewise"} if side == "ours" else {"options": {"max_autotune": True}}
-        run = compiled(made, dynamic=False, **options)
-        run(*inputs)
-        seconds = spent() - start
-
-    def call() -> Any:
-        with torch.no_grad():
-            return run(*inputs)
-
-    return seconds, call
-
-
-def spent() -> float:
-    """Return the CPU seconds of this process and of the compilers it has called: other work beside it adds nothing."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
-def run_ratio(ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
-    """Return our run time / theirs, of calls made by turns."""
-    taken: tuple[list[float], list[float]] = ([], [])
-    for run in (ours, theirs):
-        run()
-    for turn in range(60):
-        for which in (0, 1) if turn % 2 else (1, 0):
-            taken[which].append(sample((ours, theirs)[which]))
-    return lower_half_mean(taken[0]) / lower_half_mean(taken[1])
-
-
-def sample(run: Callable[[], Any], least_s: float = 1e-3) -> float:
+def sample(run: Callable[[], Any], least_s: float) -> float:
     """Return the CPU seconds of one call, averaged over as many as last long enough."""
     calls = 0
     start = time.process_time()
@@ -274,22 +226,23 @@ def variants(args: argparse.Namespace) -> dict[str, Any]:
 def tuned_against_max_autotune(shape: Shape) -> tuple[float, bool]:
     """Return tuned time / max-autotune's time of a compiled product, and whether the test calls it slower."""
     made, inputs = program(shape)
-    with torch.no_grad(), tw.inductor(mode="tune", freezing=True):
-        compiled(made, backend="tunewise", dynamic=False)(*inputs)
-    _, ours = timed_compile(made, inputs, "ours")
-    _, theirs = timed_compile(made, inputs, "theirs")
-    for run in (ours, theirs):
-        run()
+    torch._dynamo.reset()
+    with torch.no_grad():
+        ways = (comparing.Way("tuned", {"mode": "tune"}), comparing.Way(comparing.MAX_AUTOTUNE))
+        ours, theirs = (comparing.compiled_in(way, made, inputs).function for way in ways)
 
-    def pair(turns: int | None) -> tuple[float, float]:
-        both: tuple[list[float], list[float]] = ([], [])
-        for turn in range(turns or 5):
-            for which in (0, 1) if turn % 2 else (1, 0):
-                both[which].append(sample((ours, theirs)[which], 3e-4))
-        return lower_half_mean(both[0]), lower_half_mean(both[1])
+        def pair(turns: int | None) -> tuple[float, float]:
+            both: tuple[list[float], list[float]] = ([], [])
+            for turn in range(turns or 5):
+                for which in (0, 1) if turn % 2 else (1, 0):
+                    run = (ours, theirs)[which]
+                    both[which].append(sample(lambda run=run: run(*inputs), 3e-4))
+            return lower_half_mean(both[0]), lower_half_mean(both[1])
 
-    verdict = compare(pair)  # the challenger is max-autotune's choice: a win of its is our loss
-    return 1 / verdict.gain if verdict.gain else 1.0, verdict.is_win
+        graphs = counters["stats"]["unique_graphs"]
+        verdict = compare(pair)  # the challenger is max-autotune's choice: a win of its is our loss
+        assert counters["stats"]["unique_graphs"] == graphs, "compiled again while it was timed"
+    return 1 / verdict.gain, verdict.is_win
 
 
 PARTS = {"choices": choices, "models": whole_models, "variants": variants}

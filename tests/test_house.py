@@ -225,7 +225,8 @@ def lines_of(path: Path) -> int:
 
 
 def test_no_file_grows_too_long() -> None:
-    mine = [path for path in TEXTS if path.name != "LICENSE" and path.suffix != ".parquet"]
+    made = (".parquet", "_model.json")  # measured and learned, not written
+    mine = [path for path in TEXTS if path.name != "LICENSE" and not path.name.endswith(made)]
     assert not {str(path.relative_to(ROOT)): lines_of(path) for path in mine if lines_of(path) > LONGEST}
 
 

@@ -109,7 +109,7 @@ def test_a_script_tells_its_products_and_how_often_it_uses_them(tmp_path: Path, 
 
 def test_a_script_that_breaks_is_told_by_name(tmp_path: Path) -> None:
     script = tmp_path / "broken.py"
-    script.write_text("raise ValueError('no such model')")
+    script.write_text("raise ValueError('no such\\nmodel')")
     with pytest.raises(InvalidFile, match="breaks with ValueError: no such model"):
         record_script(script)
     script.write_text("raise SystemExit(3)")

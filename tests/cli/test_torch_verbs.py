@@ -162,6 +162,7 @@ def test_a_lookup_table_says_what_it_leaves_out(asked: Callable[..., Any], tmp_p
     ("words", "code", "said"),
     [
         (("collect", "--shapeset", "s.json", "--script", "s.py"), 2, "give one of --random"),
+        (("collect", "--random", "--log-normal"), 2, "give one of --random"),
         (("collect", "--out", "data.bin"), 2, "give --format json|msgpack|parquet"),
         (("collect", "extra"), 2, "give --script SCRIPT too"),
         (("collect", "--op", "conv"), 2, "'conv' is not one of"),

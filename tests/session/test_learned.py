@@ -13,7 +13,7 @@ from loops import Loop
 import tunewise as tw
 from tunewise.errors import InvalidSetting
 from tunewise.heuristics.shipped import shipped
-from tunewise.session import recall
+from tunewise.session import recall, shelf
 
 
 @pytest.fixture(autouse=True)
@@ -154,6 +154,17 @@ def test_models_that_come_with_tunewise_are_asked_last(tmp_path: Path, monkeypat
     assert it.loop.decide(8).source == "named.json"
 
 
+def test_one_place_can_answer_alone_for_a_while(load: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_model(tmp_path / "ours_model.json")
+    write_model(tmp_path / "elsewhere" / "named.json", decision="another")
+    monkeypatch.setattr("tunewise.session.shelf.shipped", lambda: shipped(tmp_path))
+    load(heuristic(always))
+    it = Loop()
+    with shelf.alone(tmp_path / "elsewhere"):
+        assert it.rung == "default"
+    assert it.loop.decide(8).source == "mine"
+
+
 def test_explain_names_the_hardware_a_heuristic_is_for(load: Any) -> None:
     load(heuristic(always, fence={"hardware.kind": "cuda"}))
     assert said(Loop()) == "mine is for hardware.kind='cuda', and here it is 'cpu'"
@@ -242,12 +253,12 @@ def test_dropped_heuristics_answer_no_more(load: Any) -> None:
     assert it.loop.decide(8).rung == "default"
 
 
-def write_model(path: Path) -> None:
+def write_model(path: Path, decision: str = "loop") -> None:
     from tunewise.models import Card, Columns, Leaf, Model, Number, Tree, save
 
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = Columns((Number("n", 1, 100),))
-    save(Model(card=Card(decision="loop"), choices=({"steps": 1},), columns=columns, body=Tree((Leaf((0,)),))), path)
+    save(Model(card=Card(decision=decision), choices=({"steps": 1},), columns=columns, body=Tree((Leaf((0,)),))), path)
 
 
 FEATURES = st.dictionaries(

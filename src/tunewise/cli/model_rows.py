@@ -7,6 +7,9 @@ import msgspec
 
 from tunewise import workloads
 from tunewise.decision import Environment, Problem, detect, environment
+from tunewise.deploy.inductor import torchside
+from tunewise.deploy.inductor.learning import CPU_DECISIONS
+from tunewise.deploy.inductor.problems import environment_here
 from tunewise.errors import MissingPart, NotFound, TunewiseError
 from tunewise.heuristics.packages import Package, offered
 from tunewise.heuristics.shipped import Shipped, shipped
@@ -55,6 +58,9 @@ def facts_of(decision: str, fence: Mapping[str, object]) -> dict[str, object]:
 
 def _environment(decision: str, fence: Mapping[str, object]) -> Environment:
     try:
+        # Asking torch takes seconds: that is worth it only where the CPU is the right one.
+        if decision in CPU_DECISIONS and fence.get("hardware.name") == detect().name:
+            return environment_here(torchside.threads())
         return workloads.find(decision).subject(Problem({})).environment
     except (NotFound, MissingPart):  # its compiler or library is not here: the hardware can be told all the same
         libraries = [name.removeprefix(_LIBRARY) for name in fence if name.startswith(_LIBRARY)]

@@ -22,8 +22,8 @@ from tunewise.errors import InvalidData
 from tunewise.formats.diode_shapes import Solution, read_solutions
 from tunewise.formats.writing import json_text
 from tunewise.models.whole import write_whole
-from tunewise.session import drop_heuristics, load_heuristic
 from tunewise.session.ladder import show
+from tunewise.session.shelf import alone
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -114,12 +114,8 @@ def compared(
 @contextmanager
 def only(models: Path) -> Iterator[None]:
     """Let nothing but these models answer inside the block, and keep nothing."""
-    with tempfile.TemporaryDirectory() as home, at_home(home):
-        try:
-            load_heuristic(models)
-            yield
-        finally:
-            drop_heuristics()
+    with tempfile.TemporaryDirectory() as home, at_home(home), alone(models):
+        yield
 
 
 def report(ctx: click.Context, screen: Screen, found: Sequence[Compared], out: Path | None, as_json: bool) -> None:

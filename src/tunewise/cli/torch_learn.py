@@ -52,6 +52,9 @@ extensions_option = click.option(
 @click.option("--epochs", type=click.IntRange(min=1), help="Show a deep model all rows at most so many times.")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Show it so many rows at a time.")
 @click.option("--learning-rate", type=Amount(min=0, max=1, min_open=True), help="How far it goes at a time.")
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=1, show_default=True, help="What was measured ran on so many."
+)
 @json_option
 @pass_screen
 def train(
@@ -134,12 +137,13 @@ def trained(screen: Screen, data: "dict[str, DataSet]", kind: str, options: Mapp
         from tunewise.learn.options import Training
 
         given = {name: value for name, value in options.items() if value is not None}
-        weights = given.pop("weights", None)
+        weights, threads = given.pop("weights", None), given.pop("threads", 1)
         if weights is not None:
             given["weights"] = learning.by_use(shapeset_shapes(weights))
         for name, one in data.items():
             screen.say(f"{name}: learning from {count(len(one), 'problem')}")
-        return learning.train(data, kind, Training(**given, listener=heard(screen)))
+        chosen = Training(margin=learning.MARGIN, **given, listener=heard(screen))
+        return learning.train(data, kind, chosen, threads=threads)
     except ModuleNotFoundError as error:
         raise MissingPart(f"training needs {error.name}; run: pip install 'tunewise[learn]'") from None
 

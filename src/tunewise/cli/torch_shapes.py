@@ -70,9 +70,9 @@ _NONE = "no shape is there to measure: nothing fits --op, --dtype and the limits
 _OPTIONS = (
     click.option("--op", "ops", multiple=True, type=click.Choice(OPS), help="Only this product; repeatable."),
     click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="In this type; repeatable."),
-    click.option("--random", "sampler", flag_value="random", help="Every order of magnitude as likely as any other."),
-    click.option("--power-of-two", "sampler", flag_value="power-of-two", help="Sizes that are powers of two."),
-    click.option("--log-normal", "sampler", flag_value="log-normal", help="As real programs have them; the default."),
+    click.option("--random", is_flag=True, help="Every order of magnitude as likely as any other."),
+    click.option("--power-of-two", is_flag=True, help="Sizes that are powers of two."),
+    click.option("--log-normal", is_flag=True, help="As real programs have them; the default."),
     click.option("--shapeset", type=_FILE, help="Those of a shapeset, in diode's format."),
     click.option("--script", type=_FILE, help="Those that this Python script computes, most used first."),
     click.option("--num-shapes", "number", type=click.IntRange(min=1), help="At most so many; 20 are drawn."),
@@ -115,8 +115,9 @@ def shape_options(seed: int) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 def _wanted(named: dict[str, Any]) -> Wanted:
     """Return what the options say, taken out of all that were given; two sources of shapes are a usage error."""
-    sampler, shapeset, script = (named.pop(name) for name in ("sampler", "shapeset", "script"))
-    if sum(source is not None for source in (sampler, shapeset, script)) > 1:
+    samplers = [name for name in SAMPLERS if named.pop(name.replace("-", "_"))]
+    shapeset, script = named.pop("shapeset"), named.pop("script")
+    if len(samplers) + (shapeset is not None) + (script is not None) > 1:
         raise click.UsageError("give one of --random, --power-of-two, --log-normal, --shapeset and --script")
     arguments = tuple(named.pop("arguments"))
     if arguments and script is None:
@@ -126,7 +127,7 @@ def _wanted(named: dict[str, Any]) -> Wanted:
     return Wanted(
         named.pop("ops"),
         named.pop("dtypes"),
-        sampler or "log-normal",
+        samplers[0] if samplers else "log-normal",
         shapeset,
         script,
         arguments,

@@ -88,7 +88,7 @@ def workflow(
         shapes = unseen.shapes(screen, collecting.known_sizes(None))
         held = _held_out(screen, shapes, measuring, out, unseen.seed)
         screen.say("3/5 train")
-        models = _trained(screen, kind, out)
+        models = _trained(screen, kind, out, measuring.threads)
         screen.say("4/5 validate")
         judged = learning.judged(out / MODELS, datafiles.read([out / HELD_OUT]), _WORST)
         screen.say("5/5 compare")
@@ -121,9 +121,9 @@ def _held_out(screen: Screen, shapes: Sequence[Shape], measuring: Measuring, out
     return rows
 
 
-def _trained(screen: Screen, kind: str, out: Path) -> list[dict[str, Any]]:
+def _trained(screen: Screen, kind: str, out: Path, threads: int) -> list[dict[str, Any]]:
     data = datafiles.read([out / DATA])
-    learned = learning.trained(screen, data, kind, {"weights": out / SHAPES})
+    learned = learning.trained(screen, data, kind, {"weights": out / SHAPES, "threads": threads})
     files = save(learned, out / MODELS)
     return [learning.of_model(learned[name], data[name], file) for name, file in files.items()]
 

@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import overload
 
@@ -34,6 +35,7 @@ class _Shelf:
         self.found: tuple[Heuristic, ...] | None = None
         self.reported: set[object] = set()
         self.hung: set[object] = set()  # not asked again in this process
+        self.is_alone = False  # only what was loaded by a call is in force
         renew_in_children(self)
         context.remember_to_forget(self)
 
@@ -48,6 +50,8 @@ class _Shelf:
     def all(self) -> tuple[Source, ...]:
         """Return all heuristics in force but the registry's, in the order they are asked."""
         with self.lock:
+            if self.is_alone:
+                return self.loaded
             found = self.found  # another thread may forget at any moment: what was read once is used from here on
             if found is None:
                 named = load_places(settings.current().heuristic_places)
@@ -96,6 +100,22 @@ def drop_heuristics() -> None:
     with _shelf.lock:
         _shelf.loaded = ()
     context.refresh()
+
+
+@contextmanager
+def alone(what: str | Path) -> Iterator[None]:
+    """Let nothing but the heuristics of one place answer inside the block: neither those loaded before, nor ours."""
+    loaded = load_path(what)
+    with _shelf.lock:
+        before = _shelf.loaded, _shelf.is_alone
+        _shelf.loaded, _shelf.is_alone = loaded, True
+    context.refresh()
+    try:
+        yield
+    finally:
+        with _shelf.lock:
+            _shelf.loaded, _shelf.is_alone = before
+        context.refresh()
 
 
 def heuristics_for(decision: str) -> Sequence[Heuristic]:

@@ -14,6 +14,7 @@ import tunewise as tw
 from tunewise.decision import Failure
 from tunewise.deploy.inductor import problems, selecting, steering
 from tunewise.deploy.inductor.listening import Heard, heard
+from tunewise.heuristics import Heuristic
 from tunewise.session import context
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed: pip install 'tunewise[torch]'")
@@ -45,8 +46,9 @@ def asked(*args: Any, **options: Any) -> list[Heard]:
 
 
 @pytest.fixture(autouse=True)
-def as_if_new(home: Path) -> None:
-    """Forget pins, and what was reported before."""
+def as_if_new(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget pins, and what was reported before; the models that ship may be for this very machine."""
+    monkeypatch.setattr("tunewise.session.shelf.shipped", tuple)
     for op in problems.OPS:
         problems.decision_for(op).unpin()
     steering._reported.clear()
@@ -190,30 +192,68 @@ def test_options_of_compile_reach_inductor_and_us() -> None:
     assert questions == []
 
 
-def test_top_k_must_be_a_count() -> None:
-    with pytest.raises(tw.TunewiseError, match="top_k=0 is not a whole number of at least 1"), tw.inductor(top_k=0):
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tunewise_modee": "tune"}, "there is no option 'tunewise_modee' of the backend tunewise; there are"),
+        ({"tunewise_mode": "tunee"}, "mode 'tunee' is not one of"),
+        ({"tunewise_wants_autotuning": True}, "there is no option 'tunewise_wants_autotuning'"),
+    ],
+)
+def test_a_mistake_in_options_is_told_and_not_compiled_around(options: dict[str, Any], said: str) -> None:
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=said):
+        torch.compile(product, backend="tunewise", dynamic=False, options=options)(A, B)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"top_k": 0}, "top_k=0 is not a whole number of at least 1"),
+        ({"budget": 0}, "budget=0 is not a whole number of at least 1"),
+        ({"seconds": -1}, "seconds=-1 is not a positive time"),
+        ({"seconds": "1"}, "seconds='1' is not a positive time"),
+        ({"variants": "no"}, "variants='no' is neither True nor False"),
+        ({"mode": "tunee"}, "mode 'tunee' is not one of"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told_where_they_are_given(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(tw.TunewiseError, match=said), tw.inductor(**settings):
         pass
 
 
+def test_without_variants_a_model_that_prefers_a_register_block_gives_its_next_choice() -> None:
+    block = problems.configs()[2]
+    tw.load_heuristic(Heuristic("model", "torch.bmm", lambda features: [block, CPP]))
+    assert [question.answer.config for question in asked(A, B, variants=False)] == [CPP]
+    tw.drop_heuristics()
+    tw.load_heuristic(Heuristic("model", "torch.bmm", lambda features: [block]))
+    assert [question.answer.rung for question in asked(A, B, variants=False)] == ["default"]
+    tw.drop_heuristics()
+
+
 _PROCESS = """
-import sys, torch, tunewise as tw
+import torch, tunewise as tw
 import torch._inductor.config as config
 from torch._dynamo.utils import counters
-from tunewise.deploy.inductor import problems
 torch.set_num_threads(1); config.cpp.threads = 1; config.compile_threads = 1
-problems.decision_for("bmm").pin({"kernel": sys.argv[1], "reg_m": 1, "reg_n": 1})
-with torch.no_grad():
-    torch.compile(torch.bmm, backend="tunewise", dynamic=False)(torch.ones(2, 8, 8), torch.ones(2, 8, 8))
-print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"])
+decision = tw.torch.decisions()["torch.bmm"]
+for kernel in ("aten", "cpp", "aten"):
+    decision.pin({"kernel": kernel, "reg_m": 1, "reg_n": 1})
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(torch.bmm, backend="tunewise", dynamic=False)(torch.ones(2, 8, 8), torch.ones(2, 8, 8))
+    decision.unpin()
+    print(counters["inductor"]["fxgraph_cache_hit"], end=" ")
 """
 
 
-def test_a_second_process_hits_the_cache_unless_something_else_steers(home: Path) -> None:
-    def counts(kernel: str) -> str:
+def test_the_cache_is_hit_by_what_steers_and_by_nothing_else_in_another_process_too(home: Path) -> None:
+    def hits() -> str:
         environment = {**os.environ, "TUNEWISE_HOME": str(home), "OMP_NUM_THREADS": "1"}
         run = subprocess.run(
-            [sys.executable, "-c", _PROCESS, kernel], capture_output=True, text=True, env=environment, check=True
+            [sys.executable, "-c", _PROCESS], capture_output=True, text=True, env=environment, check=True
         )
         return run.stdout.strip()
 
-    assert [counts("aten"), counts("aten"), counts("cpp")] == ["0 1", "1 0", "0 1"]
+    assert [hits(), hits()] == ["0 0 1", "1 2 3"]

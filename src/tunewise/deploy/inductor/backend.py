@@ -9,9 +9,11 @@ from typing import Any
 from tunewise.deploy.inductor import blockings, gpu_timings, selecting, torchside
 from tunewise.deploy.inductor.choices import choices_class, decisions
 from tunewise.deploy.inductor.steering import Steering, breaks, guarded, steered
-from tunewise.settings import Mode, parse_mode
+from tunewise.errors import InvalidSetting
+from tunewise.settings import Mode
 
 _OURS = "tunewise_"  # options of `torch.compile(options=...)` that are ours
+_SETTINGS = ("mode", "top_k", "variants", "budget", "seconds")  # what they set
 _frame = threading.local()
 
 
@@ -19,11 +21,12 @@ def tunewise(gm: Any, example_inputs: Any, **kwargs: Any) -> Callable[..., Any]:
     """Compile a graph as Inductor does, steered: what `torch.compile(model, backend="tunewise")` calls.
 
     `options` are Inductor's, and those of `inductor()` with `tunewise_` before their names; `mode` is Inductor's.
+    Raises InvalidSetting, as Inductor does for its own, where an option is not there or its value makes no sense.
     """
     patches = _patches(kwargs.get("mode"), kwargs.get("options"))
-    options = {name.removeprefix(_OURS): patches.pop(name) for name in list(patches) if name.startswith(_OURS)}
+    asked = _asked({name: patches.pop(name) for name in list(patches) if name.startswith(_OURS)})
     compile_fx = torchside.need("torch._inductor.compile_fx")
-    steering = guarded("a graph", lambda: _prepared(options, patches), lambda: None)
+    steering = guarded("a graph", lambda: _prepared(asked, patches), lambda: None)
     if steering is None:
         return compile_fx.compile_fx(gm, example_inputs, config_patches=patches)  # type: ignore[no-any-return]
     handler = choices_class()(steering)
@@ -57,11 +60,9 @@ def inductor(
 
     `mode` is one of use, tune, collect, replay and off. `freezing` turns Inductor's constant weights on, without which
     a Linear has no C++ candidate; it holds for graphs compiled under `torch.no_grad()`. A graph is compiled when it is
-    first called: that call must be inside the block.
+    first called: that call must be inside the block. Of blocks in blocks the innermost counts, alone.
     """
-    steering = Steering(
-        mode=None if mode is None else parse_mode(mode), top_k=top_k, variants=variants, budget=budget, seconds=seconds
-    )
+    steering = Steering(mode=mode, top_k=top_k, variants=variants, budget=budget, seconds=seconds)
     config = torchside.need("torch._inductor.config")
     before = getattr(_frame, "steering", None)
     with ExitStack() as stack:
@@ -74,16 +75,24 @@ def inductor(
             _frame.steering = before
 
 
-def _prepared(options: Mapping[str, Any], patches: Mapping[str, Any]) -> Steering:
+def _asked(options: Mapping[str, Any]) -> Steering:
+    """Return the steering of the block around this compilation, with the options that `torch.compile` was given."""
+    unknown = sorted(options.keys() - {_OURS + name for name in _SETTINGS})
+    if unknown:
+        known = ", ".join(_OURS + name for name in _SETTINGS)
+        raise InvalidSetting(f"there is no option {unknown[0]!r} of the backend tunewise; there are {known}")
+    base = getattr(_frame, "steering", None) or Steering()
+    return replace(base, **{name.removeprefix(_OURS): value for name, value in options.items()})
+
+
+def _prepared(steering: Steering, patches: Mapping[str, Any]) -> Steering:
     """Return the steering of a compilation that begins now, with everything in place that it needs in torch."""
     blockings.install()
     selecting.install()
     gpu_timings.install()
     config = torchside.need("torch._inductor.config")
     asked = [patches.get(name, getattr(config, name)) for name in ("max_autotune", "max_autotune_gemm")]
-    base = getattr(_frame, "steering", None) or Steering()
-    found = replace(base, **options) if options else base
-    return replace(found, wants_autotuning=any(asked))
+    return replace(steering, wants_autotuning=any(asked))
 
 
 def _patches(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:

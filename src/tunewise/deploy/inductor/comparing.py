@@ -66,7 +66,9 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
+class Ready:
+    """A program compiled in one way: what is called, its first result, the seconds of that call, what was asked."""
+
     function: Callable[..., Any]
     result: Any
     compile_s: float
@@ -100,7 +102,7 @@ def compare(
         expected = made(*inputs)
         shuffled = random.Random(seed).sample(wanted, len(wanted))
         shuffled.sort(key=lambda way: way.name == MEASURED)  # last: what it remembers would answer for the others
-        ready = {way.name: _compiled(way, made, inputs) for way in shuffled}
+        ready = {way.name: compiled_in(way, made, inputs) for way in shuffled}
         taken_s = _by_turns({name: one.function for name, one in ready.items()}, tuple(inputs), seed)
     runs = {name: _run(name, one, taken_s[name], expected) for name, one in ready.items()}
     return Compared({way.name: runs[way.name] for way in wanted})
@@ -138,7 +140,7 @@ def is_for(solution: Solution, shape: Shape) -> bool:
     return all(known.get(name) == value for name, value in solution.sizes.items())
 
 
-def _run(name: str, one: _Ready, run_s: float, expected: Any) -> Run:
+def _run(name: str, one: Ready, run_s: float, expected: Any) -> Run:
     return Run(name, one.compile_s, run_s, _error(one.result, expected), one.asked)
 
 
@@ -146,10 +148,10 @@ def _run(name: str, one: _Ready, run_s: float, expected: Any) -> Run:
 def _warm_up() -> None:
     """Compile something small once: what Inductor loads and tries out at first is nobody's to pay for."""
     module = torchside.need("torch").nn.Linear(16, 16).eval()
-    _compiled(Way(MAX_AUTOTUNE), module, (torchside.need("torch").randn(8, 16),))
+    compiled_in(Way(MAX_AUTOTUNE), module, (torchside.need("torch").randn(8, 16),))
 
 
-def _compiled(way: Way, made: Callable[..., Any], inputs: Sequence[Any]) -> _Ready:
+def compiled_in(way: Way, made: Callable[..., Any], inputs: Sequence[Any]) -> Ready:
     """Return a program compiled with empty caches, and how long that and the first call took."""
     torch, fresh_cache = torchside.need("torch"), torchside.need("torch._inductor.utils", "fresh_cache")
     config = torchside.need("torch._inductor.config")
@@ -158,7 +160,7 @@ def _compiled(way: Way, made: Callable[..., Any], inputs: Sequence[Any]) -> _Rea
     with fresh_cache(), config.patch(settings), _steered(way), heard() as asked:
         start = time.perf_counter()
         result = function(*inputs)
-        return _Ready(function, result, time.perf_counter() - start, tuple(asked))
+        return Ready(function, result, time.perf_counter() - start, tuple(asked))
 
 
 @contextmanager

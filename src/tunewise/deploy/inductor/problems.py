@@ -12,6 +12,8 @@ from tunewise.deploy.inductor import torchside
 from tunewise.session import Decision
 
 BACKEND = "inductor-cpu"
+THREADS = "threads"
+WEIGHT = "weight"  # how a factor lies that is a constant: as the kernel likes it best
 # Only `block` has register blocks of its own. The others say 1 and not 0: nothing is covered by tiles of no size, and
 # a parameter that can be 0 would keep learners from working out how tiles fit a product.
 ATEN: dict[str, Any] = {"kernel": "aten", "reg_m": 1, "reg_n": 1}
@@ -57,10 +59,11 @@ class Asked:
             "extern": extern,
             "dynamic": int(torchside.is_dynamic([*self.layout.size, *left.get_size()])),
         }
+        # Both operations have the same features, so that one learns from what was measured of the other.
         if self.op == "linear":
-            return whole
+            return {**whole, "b": 1, "lhs": _order(left), "rhs": WEIGHT}
         batch = torchside.hints(self.layout.size[:1])[0]
-        return {**whole, "b": batch, "lhs": _order(self.nodes[0]), "rhs": _order(self.nodes[1])}
+        return {**whole, "b": batch, "lhs": _order(left), "rhs": _order(self.nodes[1])}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +123,16 @@ def _decision(op: str, threads: int) -> ProductDecision:
         policy=policy,
         backend=BACKEND,
         facts=_matmul,
-        environment=environment_here(),
+        environment=environment_here(threads),
     )
 
 
-def environment_here() -> Environment:
-    """Return the environment of what is measured here: the CPU, torch's version, the compiler and vector unit."""
-    return environment(detect("cpu"), libraries=("torch",), must=torchside.facts())
+def environment_here(threads: int) -> Environment:
+    """Return the environment of what is measured here: the CPU, torch's version, compiler, vector unit and threads.
+
+    Threads are in the policy's key too; here they are, so that a model can be fenced by them.
+    """
+    return environment(detect("cpu"), libraries=("torch",), must={**torchside.facts(), THREADS: threads})
 
 
 def _matmul(problem: Problem) -> MatmulFact:

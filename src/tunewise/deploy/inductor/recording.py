@@ -82,7 +82,7 @@ def shape_of(question: Heard) -> Shape | None:
     if op is None:
         return None
     m, n, k, b = (int(problem.get(name, 1)) for name in ("m", "n", "k", "b"))
-    lhs, rhs = (str(problem.get(name, "rows")) for name in ("lhs", "rhs"))
+    lhs, rhs = (str(problem.get(name, "rows")) if op == "bmm" else "rows" for name in ("lhs", "rhs"))
     return Shape(op, m, n, k, b, str(problem["dtype"]), lhs, rhs, bool(problem.get("dynamic", 0)))
 
 
@@ -146,6 +146,7 @@ def _run(script: Path, arguments: Sequence[str]) -> None:
         if ended.code not in (None, 0):
             raise InvalidFile(f"{script} ended with {ended.code!r}; run it by itself to see why") from None
     except Exception as error:  # the user's program, whatever it does
-        raise InvalidFile(f"{script} breaks with {type(error).__name__}: {error}; run it by itself first") from error
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InvalidFile(f"{script} breaks with {said}; run it by itself first") from error
     finally:
         sys.argv, sys.path[:] = argv, path

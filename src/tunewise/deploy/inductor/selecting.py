@@ -4,12 +4,12 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tunewise.decision import Answer, canonical
+from tunewise.decision import Answer, Config, canonical
 from tunewise.deploy.inductor import torchside
 from tunewise.deploy.inductor.listening import Heard, tell
 from tunewise.deploy.inductor.measuring import Kitchen, measured
 from tunewise.deploy.inductor.menus import Menu, menu_of
-from tunewise.deploy.inductor.problems import Asked, ProductDecision, decision_for
+from tunewise.deploy.inductor.problems import BLOCK, Asked, ProductDecision, decision_for
 from tunewise.deploy.inductor.steering import Steering, active, guarded
 from tunewise.session import context, shelf
 
@@ -60,6 +60,8 @@ def chosen(asked: Asked, choices: Choices, generators: Mapping[int, Any] | None,
     if mode in ("tune", "collect") and not _is_enough(answer, mode):
         tuning = measured(decision, features, Kitchen(asked, menu, generators), steering)
         answer, count = tuning.answer, tuning.measured
+    if not steering.variants and answer.config["kernel"] == BLOCK and answer.rung != "pin":
+        answer = _without_blocks(decision, features)
     tell(Heard(decision.name, decision.problem(features), answer, count))
     if answer.rung in UNSURE and mode != "replay":
         return without_us(choices, steering)
@@ -89,12 +91,27 @@ def _is_enough(answer: Answer, mode: str) -> bool:
 
 def _several(decision: ProductDecision, features: Mapping[str, Any], menu: Menu, steering: Steering) -> Choices:
     """Return the best few by the first model that ranks them, and the library's kernel."""
+    ranked = _ranked(decision, features, steering.variants)[: steering.top_k]
+    wanted = {canonical.encode(dict(config)): config for config in (*ranked, decision.default)}
+    return [menu.choice(config) for config in wanted.values()]
+
+
+def _without_blocks(decision: ProductDecision, features: Mapping[str, Any]) -> Answer:
+    """Return the best that a model names of what Inductor offers itself, or the default where none does."""
+    for config in _ranked(decision, features, variants=False):
+        return Answer(config, "learned", "a model", "the best it ranks without register blocks")
+    return Answer(
+        decision.default, "default", "declaration", "what is known is a register block, which is left out here"
+    )
+
+
+def _ranked(decision: ProductDecision, features: Mapping[str, Any], variants: bool) -> list[Config]:
+    """Return configs by the first model in force that ranks them, best first; register blocks only with `variants`."""
     problem = decision.problem(features)
     facts = {part.name: part.value for part in decision.environment.parts}
     for heuristic in shelf.heuristics_for(decision.name):
         if heuristic.why_elsewhere(facts) is None and not heuristic.only_seeds:
-            ranked = heuristic.rank(dict(decision.derive(problem)))[: steering.top_k]
+            ranked = heuristic.rank(dict(decision.derive(problem)))
             if ranked:
-                wanted = {canonical.encode(dict(config)): config for config in (*ranked, decision.default)}
-                return [menu.choice(config) for config in wanted.values()]
-    return [menu.extern]
+                return [config for config in ranked if variants or config["kernel"] != BLOCK]
+    return []

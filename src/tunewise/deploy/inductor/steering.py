@@ -13,7 +13,7 @@ from tunewise.decision.source import fingerprint
 from tunewise.errors import InvalidSetting
 from tunewise.session import Decision, context, shelf
 from tunewise.session.ladder import in_force
-from tunewise.settings import Mode
+from tunewise.settings import Mode, parse_mode
 
 _log = logging.getLogger("tunewise.inductor")
 _here = threading.local()
@@ -38,8 +38,16 @@ class Steering:
     wants_autotuning: bool = False
 
     def __post_init__(self) -> None:
-        if type(self.top_k) is not int or self.top_k < 1:
-            raise InvalidSetting(f"top_k={self.top_k!r} is not a whole number of at least 1")
+        if self.mode is not None:
+            parse_mode(self.mode)
+        for name in ("top_k",) if self.budget is None else ("top_k", "budget"):
+            given = getattr(self, name)
+            if type(given) is not int or given < 1:
+                raise InvalidSetting(f"{name}={given!r} is not a whole number of at least 1")
+        if type(self.variants) is not bool:
+            raise InvalidSetting(f"variants={self.variants!r} is neither True nor False")
+        if self.seconds is not None and not (type(self.seconds) in (int, float) and self.seconds > 0):
+            raise InvalidSetting(f"seconds={self.seconds!r} is not a positive time")
 
     def mode_of(self, decision: Decision) -> Mode:
         """Return the mode that counts for a decision here."""
