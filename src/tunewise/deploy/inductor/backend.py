@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tunewise.deploy.inductor import blockings, gpu_timings, selecting, torchside
+from tunewise.deploy.inductor import blockings, gpu_timings, rendering, selecting, torchside
 from tunewise.deploy.inductor.choices import choices_class, decisions
 from tunewise.deploy.inductor.steering import Steering, breaks, guarded, steered
 from tunewise.errors import InvalidSetting
@@ -89,6 +89,7 @@ def _prepared(steering: Steering, patches: Mapping[str, Any]) -> Steering:
     """Return the steering of a compilation that begins now, with everything in place that it needs in torch."""
     blockings.install()
     selecting.install()
+    rendering.install()
     gpu_timings.install()
     config = torchside.need("torch._inductor.config")
     asked = [patches.get(name, getattr(config, name)) for name in ("max_autotune", "max_autotune_gemm")]
