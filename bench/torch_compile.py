@@ -242,7 +242,7 @@ def tuned_against_max_autotune(shape: Shape) -> tuple[float, bool]:
         graphs = counters["stats"]["unique_graphs"]
         verdict = compare(pair)  # the challenger is max-autotune's choice: a win of its is our loss
         assert counters["stats"]["unique_graphs"] == graphs, "compiled again while it was timed"
-    return 1 / verdict.gain, verdict.is_win
+    return verdict.gain, verdict.is_win
 
 
 PARTS = {"choices": choices, "models": whole_models, "variants": variants}

@@ -16,10 +16,10 @@ from tunewise.session import packages
 
 
 def package(place: Path, answer: int = 1, name: str = "loops", **options: object) -> Path:
-    """Return a package whose one model answers a number of steps for the decision `loop`."""
+    """Return a package whose one model answers a number of steps for the decision `packaged`."""
     place.mkdir(parents=True, exist_ok=True)
     model = Model(
-        card=Card(decision="loop"),
+        card=Card(decision="packaged"),
         choices=({"steps": answer}, {"steps": 4}),
         columns=Columns((Number("n", 1, 1000),)),
         body=Tree((Leaf((0, 1), support=5),)),
@@ -29,7 +29,7 @@ def package(place: Path, answer: int = 1, name: str = "loops", **options: object
 
 
 def decision() -> tw.Decision:
-    return tw.Decision("loop", space=tw.Space({"steps": [1, 2, 4]}), default={"steps": 4})
+    return tw.Decision("packaged", space=tw.Space({"steps": [1, 2, 4]}), default={"steps": 4})
 
 
 def test_a_package_answers_once_it_is_active_and_no_more_once_it_is_not(tmp_path: Path) -> None:

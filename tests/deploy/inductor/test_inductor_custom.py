@@ -208,7 +208,7 @@ def test_signatures_are_told_by_annotations_or_by_defaults() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
-        ("softmax", {}, "is not one of an op, such as 'mylib::softmax'"),
+        ("plain_name", {}, "is not one of an op, such as 'mylib::softmax'"),
         ("mylib::bad-name", {}, "is not one of an op"),
         ("tunewise_test::a", {"default": "middle"}, "default='middle' is not one of left, right"),
         ("tunewise_test::b", {"schema": "Tensor"}, "is not a signature such as"),
