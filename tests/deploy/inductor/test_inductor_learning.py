@@ -29,3 +29,13 @@ def test_a_model_of_this_cpu_is_for_its_vector_unit_threads_and_torch() -> None:
 @pytest.mark.parametrize("given", [model("torch.bmm", "another CPU"), model("torch.cuda.mm", "another CPU")])
 def test_a_model_of_another_machine_stays_as_it_is(given: models.Model) -> None:
     assert learning.fenced(given, threads=1) is given
+
+
+def test_blocks_that_would_copy_a_factor_on_every_call_are_no_candidates() -> None:
+    block = {"kernel": "block", "reg_m": 6, "reg_n": 16}
+    given = {"n": 216, "rhs": "rows"}
+    assert not problems.is_offered(block, given, variants=True)
+    assert not problems.is_offered(block, {"n": 208, "rhs": "columns"}, variants=True)
+    assert problems.is_offered(block, {"n": 208, "rhs": "rows"}, variants=True)
+    assert problems.is_offered(block, {**given, "rhs": "weight"}, variants=True)
+    assert problems.is_offered(problems.CPP, given, variants=False)

@@ -11,7 +11,7 @@ from typing import Any
 from tunewise.decision import Check, Config, canonical
 from tunewise.deploy.inductor import torchside
 from tunewise.deploy.inductor.menus import Menu
-from tunewise.deploy.inductor.problems import BLOCK, Asked, ProductDecision
+from tunewise.deploy.inductor.problems import Asked, ProductDecision, is_offered
 from tunewise.deploy.inductor.steering import Steering
 from tunewise.errors import BuildError, LimitExceeded
 from tunewise.measure import Measurer, Work, measurer_for
@@ -75,7 +75,7 @@ class Kitchen:
 def measured(decision: ProductDecision, features: Mapping[str, Any], kitchen: Kitchen, steering: Steering) -> Tuning:
     """Tune one problem, unless it is known, and return what came of it; everything measured is remembered."""
     problem, mode = decision.problem(features), steering.mode_of(decision)
-    configs = [config for config in decision.space if steering.variants or config["kernel"] != BLOCK]
+    configs = [config for config in decision.space if is_offered(config, features, steering.variants)]
 
     def stocked(work: Work) -> Measurer:  # asked for only where something is to be measured
         kitchen.stock(configs)
@@ -99,7 +99,7 @@ def measured(decision: ProductDecision, features: Mapping[str, Any], kitchen: Ki
     )
     budget = len(configs) if steering.budget is None else steering.budget
     # What is offered here may be less than the space: as seeds those come first, and the budget ends with them.
-    seeds = [] if steering.variants else configs[1:]
+    seeds = [] if len(configs) == decision.space.count() else configs[1:]
     plan = Plan(budget=budget, seconds=steering.seconds, seeds=seeds, measure_all=mode == "collect")
     try:
         with torchside.plain_dispatch():

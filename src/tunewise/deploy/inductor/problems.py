@@ -1,7 +1,7 @@
 """What Inductor asks when it chooses a kernel for a matrix product on the CPU, as a decision and a problem of ours."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,18 @@ class ProductDecision(Decision):
     def subject(self, problem: Problem) -> Subject:
         """Return what a timing of this problem, with this machine's compiler, is about."""
         return Subject(self.name, problem, tuple(sorted(self.policy.key.items())), self.environment)
+
+
+def is_offered(config: Mapping[str, Any], features: Mapping[str, Any], variants: bool) -> bool:
+    """Return whether a config is a candidate for a product; all are but register blocks that do not suit it.
+
+    A factor that is no constant is used as it lies if the block divides its rows. Otherwise compiled code copies it
+    into blocks on every call, which was seen to take three times as long as the product.
+    """
+    if config["kernel"] != BLOCK:
+        return True
+    lies_well = features["rhs"] == "rows" and features["n"] % config["reg_n"] == 0
+    return variants and (features["rhs"] == WEIGHT or lies_well)
 
 
 def decision_for(op: str) -> ProductDecision:

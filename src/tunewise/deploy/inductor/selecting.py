@@ -9,7 +9,7 @@ from tunewise.deploy.inductor import torchside
 from tunewise.deploy.inductor.listening import Heard, tell
 from tunewise.deploy.inductor.measuring import Kitchen, measured
 from tunewise.deploy.inductor.menus import Menu, menu_of
-from tunewise.deploy.inductor.problems import BLOCK, Asked, ProductDecision, decision_for
+from tunewise.deploy.inductor.problems import Asked, ProductDecision, decision_for, is_offered
 from tunewise.deploy.inductor.steering import Steering, active, guarded
 from tunewise.session import context, shelf
 
@@ -60,13 +60,14 @@ def chosen(asked: Asked, choices: Choices, generators: Mapping[int, Any] | None,
     if mode in ("tune", "collect") and not _is_enough(answer, mode):
         tuning = measured(decision, features, Kitchen(asked, menu, generators), steering)
         answer, count = tuning.answer, tuning.measured
-    if not steering.variants and answer.config["kernel"] == BLOCK and answer.rung != "pin":
-        answer = _without_blocks(decision, features)
+    offers = functools.partial(is_offered, features=features, variants=steering.variants)
+    if not offers(answer.config) and answer.rung != "pin":
+        answer = _next_best(decision, features, offers)
     tell(Heard(decision.name, decision.problem(features), answer, count))
     if answer.rung in UNSURE and mode != "replay":
         return without_us(choices, steering)
     if steering.top_k > 1 and mode == "use" and answer.rung == "learned":
-        return _several(decision, features, menu, steering)
+        return _several(decision, menu, _ranked(decision, features, offers)[: steering.top_k])
     return [menu.choice(answer.config)]
 
 
@@ -89,29 +90,27 @@ def _is_enough(answer: Answer, mode: str) -> bool:
     return answer.rung == "pin" or (mode == "tune" and (answer.rung == "memory" or is_accepted))
 
 
-def _several(decision: ProductDecision, features: Mapping[str, Any], menu: Menu, steering: Steering) -> Choices:
+def _several(decision: ProductDecision, menu: Menu, ranked: Sequence[Config]) -> Choices:
     """Return the best few by the first model that ranks them, and the library's kernel."""
-    ranked = _ranked(decision, features, steering.variants)[: steering.top_k]
     wanted = {canonical.encode(dict(config)): config for config in (*ranked, decision.default)}
     return [menu.choice(config) for config in wanted.values()]
 
 
-def _without_blocks(decision: ProductDecision, features: Mapping[str, Any]) -> Answer:
-    """Return the best that a model names of what Inductor offers itself, or the default where none does."""
-    for config in _ranked(decision, features, variants=False):
-        return Answer(config, "learned", "a model", "the best it ranks without register blocks")
-    return Answer(
-        decision.default, "default", "declaration", "what is known is a register block, which is left out here"
-    )
+def _next_best(decision: ProductDecision, features: Mapping[str, Any], offers: Callable[[Config], bool]) -> Answer:
+    """Return the best that a model names of what is offered here, or the default where none does."""
+    for config in _ranked(decision, features, offers):
+        return Answer(config, "learned", "a model", "the best it ranks of what is offered here")
+    said = "what is known is a register block that is left out here"
+    return Answer(decision.default, "default", "declaration", said)
 
 
-def _ranked(decision: ProductDecision, features: Mapping[str, Any], variants: bool) -> list[Config]:
-    """Return configs by the first model in force that ranks them, best first; register blocks only with `variants`."""
+def _ranked(decision: ProductDecision, features: Mapping[str, Any], offers: Callable[[Config], bool]) -> list[Config]:
+    """Return configs by the first model in force that ranks them, best first; only what is offered."""
     problem = decision.problem(features)
     facts = {part.name: part.value for part in decision.environment.parts}
     for heuristic in shelf.heuristics_for(decision.name):
         if heuristic.why_elsewhere(facts) is None and not heuristic.only_seeds:
             ranked = heuristic.rank(dict(decision.derive(problem)))
             if ranked:
-                return [config for config in ranked if variants or config["kernel"] != BLOCK]
+                return [config for config in ranked if offers(config)]
     return []
