@@ -166,6 +166,20 @@ def test_what_breaks_in_ours_costs_one_warning_and_is_not_cached_as_ours(
     assert len(questions) == 1
 
 
+def test_what_breaks_before_a_graph_is_compiled_costs_a_warning_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> Any:
+        raise RuntimeError("no decisions today")
+
+    monkeypatch.setattr("tunewise.deploy.inductor.backend.decisions", broken)
+    with caplog.at_level(logging.WARNING, "tunewise.inductor"):
+        assert torch.allclose(compiled(A, B), product(A, B), rtol=1e-3, atol=1e-3)
+    assert [record.message for record in caplog.records] == [
+        "a graph is compiled as if tunewise were not there: RuntimeError: no decisions today"
+    ]
+
+
 def test_backward_is_steered_too() -> None:
     problems.decision_for("bmm").pin(CPP)
     left = A.clone().requires_grad_()

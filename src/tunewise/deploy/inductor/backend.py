@@ -26,23 +26,20 @@ def tunewise(gm: Any, example_inputs: Any, **kwargs: Any) -> Callable[..., Any]:
     patches = _patches(kwargs.get("mode"), kwargs.get("options"))
     asked = _asked({name: patches.pop(name) for name in list(patches) if name.startswith(_OURS)})
     compile_fx = torchside.need("torch._inductor.compile_fx")
-    steering = guarded("a graph", lambda: _prepared(asked, patches), lambda: None)
-    if steering is None:
+    ready = guarded("a graph", lambda: _prepared(asked, patches), lambda: None)
+    if ready is None:
         return compile_fx.compile_fx(gm, example_inputs, config_patches=patches)  # type: ignore[no-any-return]
-    handler = choices_class()(steering)
+    handler, ours = ready
 
     def inner(graph: Any, inputs: Any, **given: Any) -> Any:
         virtualized = torchside.need("torch._inductor.virtualized").V
         before = breaks()
-        with steered(steering), virtualized.set_choices_handler(handler):
+        with steered(handler.steering), virtualized.set_choices_handler(handler):
             made = compile_fx.compile_fx_inner(graph, inputs, **given)
         if breaks() != before:  # what stands in for our answers must not be found as ours later
             torchside.drop_compiled(made)
         return made
 
-    ours = {**patches, "max_autotune_gemm": True, "inductor_choices_class": lambda: handler}
-    if any(steering.mode_of(decision) in ("tune", "collect") for decision in decisions().values()):
-        ours |= dict.fromkeys(("fx_graph_cache", "fx_graph_remote_cache"), False)  # a hit would measure nothing
     return compile_fx.compile_fx(gm, example_inputs, inner_compile=inner, config_patches=ours)  # type: ignore[no-any-return]
 
 
@@ -85,20 +82,22 @@ def _asked(options: Mapping[str, Any]) -> Steering:
     return replace(base, **{name.removeprefix(_OURS): value for name, value in options.items()})
 
 
-def _prepared(steering: Steering, patches: Mapping[str, Any]) -> Steering:
-    """Return the steering of a compilation that begins now, with everything in place that it needs in torch."""
+def _prepared(asked: Steering, patches: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the handler of a compilation that begins now, with Inductor's settings; our hooks are in torch then."""
     blockings.install()
     selecting.install()
     rendering.install()
     gpu_timings.install()
     config = torchside.need("torch._inductor.config")
-    asked = [patches.get(name, getattr(config, name)) for name in ("max_autotune", "max_autotune_gemm")]
-    return replace(steering, wants_autotuning=any(asked))
+    wanted = [patches.get(name, getattr(config, name)) for name in ("max_autotune", "max_autotune_gemm")]
+    steering = replace(asked, wants_autotuning=any(wanted))
+    handler = choices_class()(steering)
+    ours = {**patches, "max_autotune_gemm": True, "inductor_choices_class": lambda: handler}
+    if any(steering.mode_of(decision) in ("tune", "collect") for decision in decisions().values()):
+        ours |= dict.fromkeys(("fx_graph_cache", "fx_graph_remote_cache"), False)  # a hit would measure nothing
+    return handler, ours
 
 
 def _patches(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
     named = torchside.need("torch._inductor").list_mode_options(mode) if mode and mode != "default" else {}
     return {**named, **{name.replace("-", "_"): value for name, value in (options or {}).items()}}
-
-
-__all__ = ["decisions", "inductor", "tunewise"]
