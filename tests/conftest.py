@@ -1,15 +1,9 @@
 """Every test gets a home of its own, so that nothing a test remembers outlives it."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-
-with suppress(ImportError):
-    # Torch's compiler driver imports it, and it refuses to come after the standard library's distutils, which any test
-    # may have imported by then.
-    import setuptools  # noqa: F401
 
 import tunewise
 from tunewise.decision.opencl import devices

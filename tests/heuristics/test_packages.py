@@ -1,6 +1,5 @@
 """Model packages: made, opened wherever they lie, and refused with a reason where anything about them is not sound."""
 
-import importlib.util
 import json
 import os
 import random
@@ -8,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -278,7 +278,9 @@ def files_or_trouble(path: Path) -> object:
         return error
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="pip is not installed here")
+# Asked of the path alone: setuptools takes a search for pip as a sign to give the standard library's distutils back,
+# and torch's compiler driver, which has the other one, breaks for the rest of the process.
+@pytest.mark.skipif(PathFinder.find_spec("pip") is None, reason="pip is not installed here")
 def test_pip_installs_a_wheel_and_its_name_finds_it_without_importing_it(wheel: Path, tmp_path: Path) -> None:
     assert wheel.name == wheel_name("loop-epyc", "1.0")
     site = tmp_path / "site"
