@@ -65,6 +65,7 @@ def main() -> None:
         run.tune(64, 128, 256)
         learned = tw.Decision("learned", space=space, default={"x": 1})
         save_heuristic(os.path.join(home, "heuristics"))
+        tw.refresh()  # tuning has looked for heuristics before there was one
         assert learned.decide({"m": 64, "n": 128, "k": 256}).rung == "learned"
         names = {
             "decide": decision.decide,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import tunewise
 from tunewise import settings
 from tunewise.errors import InvalidSetting
 
@@ -116,3 +117,18 @@ def test_variables_in_force_are_listed(monkeypatch):
     assert settings.in_force({"TUNEWISE_MODE": "off", "OTHER": "x"}) == {"TUNEWISE_MODE": "off"}
     monkeypatch.setenv("TUNEWISE_MODE", "off")
     assert settings.in_force()["TUNEWISE_MODE"] == "off"
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon", "inf", "nan"])
+def test_ranks_need_a_limit_that_is_a_positive_time(text: str) -> None:
+    with pytest.raises(InvalidSetting, match="TUNEWISE_RANKS_LIMIT_S="):
+        settings.load({"TUNEWISE_RANKS_LIMIT_S": text})
+
+
+def test_ranks_have_two_minutes_unless_told_otherwise() -> None:
+    assert settings.load({}).ranks_limit_s == 120
+    assert settings.load({"TUNEWISE_RANKS_LIMIT_S": "2.5"}).ranks_limit_s == 2.5
+    tunewise.configure(ranks_limit_s=30)
+    assert settings.current().ranks_limit_s == 30
+    with pytest.raises(InvalidSetting, match="TUNEWISE_RANKS_LIMIT_S="):
+        tunewise.configure(ranks_limit_s=0)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         permutation,
         pow2,
     )
+    from tunewise.deploy.autotuner import Autotuner
     from tunewise.deploy.inductor.backend import inductor
     from tunewise.errors import TunewiseError, TunewiseWarning
     from tunewise.heuristics import Case, Expert, Heuristic, On
@@ -53,6 +54,7 @@ _ROOMS = {
         *("Problem", "Proposal", "ReductionFact", "Space", "Timing", "Trial", "Verdict"),
         *("boolean", "integer", "permutation", "pow2"),
     ),
+    "tunewise.deploy.autotuner": ("Autotuner",),
     "tunewise.deploy.inductor.backend": ("inductor",),
     "tunewise.errors": ("TunewiseError", "TunewiseWarning"),
     "tunewise.heuristics": ("Case", "Expert", "Heuristic", "On"),
@@ -67,6 +69,7 @@ _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 __all__ = [
     "Answer",
     "AttentionFact",
+    "Autotuner",
     "CKernel",
     "Case",
     "Check",

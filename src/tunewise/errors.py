@@ -81,6 +81,10 @@ class NotFound(TunewiseError):
     """What was named does not exist."""
 
 
+class Nondeterministic(TunewiseError):
+    """Tuning was asked for where the program insists on the same results every time."""
+
+
 class TunewiseWarning(UserWarning):
     """Base of all warnings: something degraded, and the program goes on."""
 
@@ -95,3 +99,11 @@ class MeasureWarning(TunewiseWarning):
 
 class EnvironmentWarning(TunewiseWarning):
     """A remembered answer comes from an environment that differs in a part marked *warn*."""
+
+
+class PinsWarning(TunewiseWarning):
+    """A pins file, or one of its pins, cannot be used and is passed over."""
+
+
+class DeterminismWarning(TunewiseWarning):
+    """Tuning was asked for where the program insists on the same results every time; nothing was measured."""

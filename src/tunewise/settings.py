@@ -12,6 +12,9 @@ from tunewise.errors import InvalidSetting
 
 Mode = Literal["use", "tune", "collect", "replay", "off"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+MEASURING: tuple[Mode, ...] = ("tune", "collect")
+OnDeterministic = Literal["error", "warn"]
+RANKS_LIMIT_S = 120.0
 
 VARIABLES: dict[str, str] = {
     "TUNEWISE_HOME": "directory of the store, the locks and the compiled kernels",
@@ -23,6 +26,9 @@ VARIABLES: dict[str, str] = {
     "TUNEWISE_LOG_PATH": "file, or directory with a file for each decision, that AutoHeuristic logs go to",
     "TUNEWISE_WAIT_S": "seconds to wait while another process tunes the same problem (default: until it is done)",
     "TUNEWISE_OPENCL_DEVICE": "the OpenCL device: a number, or a part of its name (default: a GPU if there is one)",
+    "TUNEWISE_ON_DETERMINISTIC": "what tuning does where PyTorch is to be deterministic: error (the default), warn",
+    "TUNEWISE_PINS": f"files of answers that are frozen (made by `tunewise pin`), separated by {os.pathsep!r}",
+    "TUNEWISE_RANKS_LIMIT_S": "seconds in which the ranks of a job must agree on a problem (default: 120)",
     "CC": "the C compiler for C kernels",
     "XDG_CACHE_HOME": "where TUNEWISE_HOME lies when it is not set",
     "HOME": "where XDG_CACHE_HOME lies when it is not set",
@@ -43,6 +49,9 @@ class Settings:
     heuristics: tuple[Path, ...] | None = None  # None: those in the home
     log_path: Path | None = None  # None: in the home
     opencl_device: str | None = None  # None: a GPU if there is one
+    on_deterministic: OnDeterministic = "error"
+    pins: tuple[Path, ...] = ()
+    ranks_limit_s: float = RANKS_LIMIT_S
 
     def mode_of(self, decision: str) -> Mode | None:
         """Return the mode the environment sets for a decision, or None where it says nothing."""
@@ -88,6 +97,9 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         heuristics=_paths("TUNEWISE_HEURISTICS", env) or None,
         log_path=_path("TUNEWISE_LOG_PATH", env["TUNEWISE_LOG_PATH"]) if env.get("TUNEWISE_LOG_PATH") else None,
         opencl_device=env.get("TUNEWISE_OPENCL_DEVICE") or None,
+        on_deterministic=parse_on_deterministic(env.get("TUNEWISE_ON_DETERMINISTIC") or "error"),
+        pins=_paths("TUNEWISE_PINS", env),
+        ranks_limit_s=parse_limit(env.get("TUNEWISE_RANKS_LIMIT_S") or RANKS_LIMIT_S),
     )
 
 
@@ -96,6 +108,23 @@ def parse_mode(text: str) -> Mode:
     if text not in MODES:
         raise InvalidSetting(f"mode {text!r} is not one of {', '.join(MODES)}")
     return text
+
+
+def parse_limit(value: str | float) -> float:
+    """Return in how many seconds ranks must agree; raises InvalidSetting for what is not a positive number."""
+    seconds = _seconds("TUNEWISE_RANKS_LIMIT_S", str(value))
+    if not seconds:
+        raise InvalidSetting(f"TUNEWISE_RANKS_LIMIT_S={value!r} is not a positive number of seconds, such as 120")
+    return seconds
+
+
+def parse_on_deterministic(text: str) -> OnDeterministic:
+    """Return what tuning does where it may not measure; raises InvalidSetting for any other word."""
+    allowed: tuple[OnDeterministic, ...] = get_args(OnDeterministic)
+    for word in allowed:
+        if text == word:
+            return word
+    raise InvalidSetting(f"TUNEWISE_ON_DETERMINISTIC={text!r} is not one of {', '.join(allowed)}")
 
 
 def in_force(environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -107,6 +136,11 @@ def in_force(environ: Mapping[str, str] | None = None) -> dict[str, str]:
 def variable(name: str) -> str | None:
     """Return the value of an environment variable that a decision declares, or None if it is not set."""
     return os.environ.get(name)
+
+
+def library_setting(prefix: str, name: str) -> str | None:
+    """Return the value of a variable that a library's switch reads, such as MYLIB_AUTOTUNE; None if it is not set."""
+    return _trusted(os.environ).get(f"{prefix}_{name}") or None
 
 
 def _trusted(environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -19,6 +19,7 @@ from tunewise.cli.importing import import_
 from tunewise.cli.learn import learn
 from tunewise.cli.misses import misses
 from tunewise.cli.models import models
+from tunewise.cli.pin import pin
 from tunewise.cli.replay import replay
 from tunewise.cli.report import report
 from tunewise.cli.screen import Screen, harmless, warnings_as_lines
@@ -39,6 +40,7 @@ VERBS = (
     trials,
     explain,
     misses,
+    pin,
     heuristics,
     replay,
     dataset,

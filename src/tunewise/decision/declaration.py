@@ -6,6 +6,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from tunewise.decision.buckets import Bucket, bucketed
+from tunewise.decision.buckets import check as check_buckets
 from tunewise.decision.check import Args, Check
 from tunewise.decision.facts import Fact
 from tunewise.decision.hardware import Hardware, detect
@@ -38,6 +40,7 @@ class Declaration:
     libraries: tuple[str, ...] = ()  # distributions whose version must match, such as ("numpy",)
     variables: tuple[str, ...] = ()  # environment variables whose value must match
     version: str = ""  # change it to void what was measured before
+    buckets: Mapping[str, Bucket] = field(default_factory=dict)  # values that count as one: {"tokens": "pow2"}
     near: float = 1.25  # a remembered problem this close in every number may answer; 1 turns that off
 
     def __post_init__(self) -> None:
@@ -52,6 +55,8 @@ class Declaration:
         object.__setattr__(self, "default", self.space.config(self.default))
         object.__setattr__(self, "libraries", self._words("libraries"))
         object.__setattr__(self, "variables", self._words("variables"))
+        check_buckets(self.name, self.buckets)
+        object.__setattr__(self, "buckets", dict(self.buckets))
         object.__setattr__(self, "derived", dict(self.derived))
 
     def derive(self, problem: Problem, config: Config | None = None) -> dict[str, Feature]:
@@ -96,9 +101,10 @@ class Declaration:
         return named
 
     def problem(self, features: Mapping[str, Any]) -> Problem:
-        """Return features as a problem, with the decision named in the error if they are not one."""
+        """Return features as a problem, by their buckets, with the decision named in the error if they are not one."""
         try:
-            return Problem(features)
+            is_sorted = self.buckets and isinstance(features, Mapping)
+            return Problem(bucketed(features, self.buckets) if is_sorted else features)
         except InvalidProblem as error:
             raise InvalidProblem(f"{self.name}: {error}") from None
 

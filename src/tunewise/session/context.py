@@ -3,17 +3,20 @@
 import functools
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tunewise import settings
-from tunewise.decision import Rung
+from tunewise.decision import Policy, Rung
 from tunewise.errors import InvalidSetting
-from tunewise.settings import Mode
+from tunewise.formats.pins import read as read_pins
+from tunewise.session import determinism
+from tunewise.session.events import Listener, ignore
+from tunewise.settings import Mode, OnDeterministic
 from tunewise.store import Store, open_store, renew_in_children
 
 
@@ -32,9 +35,34 @@ class Frame:
     accept: frozenset[str] = frozenset()
     budget: int | None = None
     seconds: float | None = None
+    total_seconds: float | None = None
+    thorough: bool = False
+    background: bool = False
+    warmup_steps: int | None = None
+    steps: int | None = None
+    listener: Listener = ignore
+    is_patient: bool = False  # Ctrl-C ends a tuning run, not the program: it goes on with what the run has found
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What the block says about each tuning run, as keywords of `Plan`."""
+        bounds = {"budget": self.budget, "seconds": self.seconds}
+        said = {name: value for name, value in bounds.items() if value is not None}
+        return {**said, "thorough": self.thorough, "listener": self.listener}
+
+    def policy(self, usual: Policy) -> Policy:
+        """Return how a decision is measured here, where `usual` is its own policy.
+
+        What is found is filed under its own policy all the same: steps fixed by a block are an effort, as a budget is.
+        """
+        if self.warmup_steps is None and self.steps is None:
+            return usual
+        warmup_steps = usual.warmup_steps if self.warmup_steps is None else self.warmup_steps
+        return replace(usual, warmup_steps=warmup_steps, steps=usual.steps if self.steps is None else self.steps)
 
 
 _ACCEPTABLE: frozenset[Rung] = frozenset({"table", "promoted", "learned", "near"})
+_KEPT_FRAMES = 256  # blocks that differ; what was answered in one is at hand when its like is entered again
 FRAME: ContextVar[Frame | None] = ContextVar("tunewise_frame", default=None)
 
 
@@ -71,12 +99,17 @@ def configure(
     heuristics: Iterable[str | Path] | None = None,
     log_path: str | Path | None = None,
     opencl_device: str | None = None,
+    ranks_limit_s: float | None = None,
+    on_deterministic: OnDeterministic | None = None,
+    pins: Iterable[str | Path] | None = None,
 ) -> None:
     """Set for this process what the environment variables set: where the store lies, the mode, read-only layers.
 
     `heuristics` are files and directories of heuristics that may answer, and `log_path` is where AutoHeuristic logs
-    go; `opencl_device` is the device that OpenCL kernels run on. What is left out falls back to the environment, which
-    is read again. Answers kept in memory are dropped.
+    go; `opencl_device` is the device that OpenCL kernels run on, and `ranks_limit_s` in how many seconds the ranks of a
+    job must agree on a problem; `on_deterministic` is what tuning does where nothing may be measured, `error` or
+    `warn`, and `pins` are files of frozen answers. What is left out falls back to the environment, which is read again.
+    Answers kept in memory are dropped. Raises InvalidSetting, or InvalidFile for a pins file that is none.
     """
     fresh = settings.load()
     if home is not None:
@@ -91,6 +124,12 @@ def configure(
         fresh = replace(fresh, log_path=Path(log_path).expanduser().absolute())
     if opencl_device is not None:
         fresh = replace(fresh, opencl_device=opencl_device)
+    if ranks_limit_s is not None:
+        fresh = replace(fresh, ranks_limit_s=settings.parse_limit(ranks_limit_s))
+    if on_deterministic is not None:
+        fresh = replace(fresh, on_deterministic=settings.parse_on_deterministic(on_deterministic))
+    if pins is not None:
+        fresh = replace(fresh, pins=_sound_pins(pins))
     with _process.lock:
         if _process.store is not None:
             _process.store.close()
@@ -99,10 +138,25 @@ def configure(
     refresh()
 
 
+def _sound_pins(paths: Iterable[str | Path]) -> tuple[Path, ...]:
+    """Return the places of pins files; raises InvalidFile for what is none: who names one here wants it to count."""
+    if isinstance(paths, str | Path):
+        raise InvalidSetting(f"pins={str(paths)!r} is not a list of files, such as ['pins.json']")
+    found = tuple(Path(path).expanduser().absolute() for path in paths)
+    for path in found:
+        read_pins(path)
+    return found
+
+
 def refresh() -> None:
     """Drop all answers kept in memory, so that the next question looks into the store again."""
-    for holder in list(_process.forgetful):
+    for holder in holders():
         holder.forget()
+
+
+def holders() -> list[Forgetful]:
+    """Return everything that keeps answers in memory and is alive."""
+    return list(_process.forgetful)
 
 
 def remember_to_forget(holder: Forgetful) -> None:
@@ -112,24 +166,84 @@ def remember_to_forget(holder: Forgetful) -> None:
 
 @contextmanager
 def mode(
-    name: Mode, *, accept: Iterable[Rung] = (), budget: int | None = None, seconds: float | None = None
+    name: Mode,
+    *,
+    accept: Iterable[Rung] = (),
+    budget: int | None = None,
+    seconds: float | None = None,
+    total_seconds: float | None = None,
+    thorough: bool = False,
+    background: bool = False,
+    warmup_steps: int | None = None,
+    steps: int | None = None,
 ) -> Iterator[None]:
     """Run a block in a mode: `use`, `tune`, `collect`, `replay` or `off`. The innermost block wins.
 
     In `tune`, `accept` names further rungs that count as good enough (`accept=["learned", "near"]`); `budget` and
-    `seconds` bound each tuning run.
+    `seconds` bound each tuning run, and `total_seconds` all of them in this process together. `thorough` measures the
+    whole space, and `background` tunes beside the program, whose calls go on with the best answer there is.
+    `warmup_steps` and `steps` fix how often the best configs are called and timed. Raises Nondeterministic where the
+    block would measure while PyTorch is to be deterministic.
     """
-    token = FRAME.set(_frame(settings.parse_mode(name), frozenset(accept), budget, seconds))
+    if name in settings.MEASURING and determinism.is_on():
+        determinism.refuse(f"what this {name!r} block asks", "PyTorch is to use deterministic algorithms")
+    block = frame(
+        name,
+        accept=_rungs(accept),
+        budget=budget,
+        seconds=seconds,
+        total_seconds=total_seconds,
+        thorough=thorough,
+        background=background,
+        warmup_steps=warmup_steps,
+        steps=steps,
+    )
+    with within(block):
+        yield
+
+
+@contextmanager
+def within(block: Frame | None) -> Iterator[None]:
+    """Run as in a block; None is outside of all blocks."""
+    token = FRAME.set(block)
     try:
         yield
     finally:
         FRAME.reset(token)
 
 
-@functools.cache
-def _frame(name: Mode, accept: frozenset[str], budget: int | None, seconds: float | None) -> Frame:
+def frame(name: Mode, *, accept: frozenset[str] = frozenset(), **bounds: Any) -> Frame:
+    """Return a frame, the same one for the same arguments; raises InvalidSetting for values that make no sense."""
+    check_bounds(accept, bounds)
+    for which in ("thorough", "background"):
+        if type(bounds.get(which, False)) is not bool:
+            raise InvalidSetting(f"{which}={bounds[which]!r} is neither True nor False")
+    made = _frame(settings.parse_mode(name), accept, **bounds)
+    made.policy(Policy())  # a number of steps that makes no sense is refused here, and one that is too small warns
+    return made
+
+
+@functools.lru_cache(_KEPT_FRAMES)
+def _frame(name: Mode, accept: frozenset[str], **bounds: Any) -> Frame:
+    return Frame(name, accept, **bounds)
+
+
+def _rungs(accept: Iterable[str]) -> frozenset[str]:
+    if isinstance(accept, str):
+        raise InvalidSetting(f"accept={accept!r} is a word; give a list of rungs, such as accept=[{accept!r}]")
+    return frozenset(accept)
+
+
+def check_bounds(accept: frozenset[str], bounds: Mapping[str, Any]) -> None:
+    """Raise InvalidSetting unless the rungs can be accepted and the budget and the times are what a run may spend."""
     unknown = accept - _ACCEPTABLE
     if unknown:
         there_are = ", ".join(sorted(_ACCEPTABLE))
         raise InvalidSetting(f"accept={sorted(unknown)} is not a rung that can be accepted; there are: {there_are}")
-    return Frame(name, accept, budget, seconds)
+    for which in ("seconds", "total_seconds"):
+        value = bounds.get(which)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+            raise InvalidSetting(f"{which}={value!r} is not a positive number of seconds")
+    budget = bounds.get("budget")
+    if budget is not None and (type(budget) is not int or budget < 1):
+        raise InvalidSetting(f"budget={budget!r} is not a number of evaluations of at least 1")

@@ -4,6 +4,7 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from types import MappingProxyType
@@ -27,15 +28,16 @@ from tunewise.decision.source import fingerprint
 from tunewise.errors import EnvironmentWarning, InvalidDecision, InvalidProblem, MissingPart
 from tunewise.measure import measurer_for
 from tunewise.measure.work import Work
-from tunewise.session import context, registry, shelf
+from tunewise.session import agreeing, calling, context, determinism, registry, shelf, traced
 from tunewise.session.ladder import Explanation, Pin, Question, climb, explain, unlike
 from tunewise.session.misses import Misses
 from tunewise.session.plan import Plan, Task
-from tunewise.session.tune import Tuning, tune
-from tunewise.settings import Mode, parse_mode
+from tunewise.session.tune import Tuning
+from tunewise.settings import MEASURING, Mode, parse_mode
 from tunewise.store import Store, renew_in_children
 
 _MAX_HOT = 100_000  # answers kept at hand; beyond that, beginning anew costs less than choosing
+_DETERMINISTIC = "deterministic"  # where answers are looked up while PyTorch is to be deterministic
 _WARM = ("table", "promoted", "learned")  # rungs whose answers are kept at hand: they change with what is loaded
 _frame: Callable[[], context.Frame | None] = context.FRAME.get
 _now: Callable[[], object] = context.FRAME.get  # the same, for a comparison with a mode that only None can pass
@@ -56,15 +58,17 @@ class _Own:
         self.facts: Mapping[str, Any] | None = None
         self.environment: Environment | None = None
         self.others: Sequence[Subject] | None = None
-        self.collected: set[Problem] = set()  # measured completely by this process
+        self.complete: set[tuple[object, ...]] = set()  # tuned as asked, as far as this process knows; see `calling`
+        self.stopped: dict[tuple[object, ...], Answer] = {}  # somebody did not want to wait for more than this
+        self.asked: set[tuple[object, ...]] = set()  # of the background
         self.has_warned = False
         self.epoch = 0  # how often everything was forgotten: an answer looked up before that is not kept after it
         self.lock = threading.RLock()
         renew_in_children(self)
 
     def renew(self) -> None:
-        """Begin a forked child with a lock of its own."""
-        self.lock = threading.RLock()
+        """Begin a forked child with a lock of its own; what the background does for its parent, it does for it only."""
+        self.lock, self.asked = threading.RLock(), set()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +76,7 @@ class Decision(Declaration):
     """A named choice that remembers. Declare it once, give it an `implementation`, and ask, tune or explain it."""
 
     mode: Mode | None = field(default=None, kw_only=True)
+    switch: Callable[[], context.Frame | None] | None = field(default=None, kw_only=True)  # of a library: see Autotuner
 
     _own: _Own = field(init=False, repr=False, default_factory=_Own)
 
@@ -118,7 +123,7 @@ class Decision(Declaration):
         # The hot path: a question asked before, in no `with mode(...)` block and with no mode given, is one look-up.
         own = self._own
         try:
-            if _now() is mode and len(features) == own.width:
+            if _now() is mode and len(features) == own.width and not determinism.flag():
                 return own.hot[own.pick(features)]
         except (KeyError, TypeError):
             pass
@@ -126,7 +131,7 @@ class Decision(Declaration):
 
     def explain(self, features: Mapping[str, Any], *, mode: Mode | None = None) -> Explanation:
         """Return the answer with what every rung of the ladder said. Counts as no question: a miss is not recorded."""
-        problem, chosen = self.problem(features), parse_mode(mode or self.mode_in_force())
+        problem, chosen = self.problem(features), self.mode_in_force(mode)
         return explain(self._question(problem), chosen)
 
     def tune(self, features: Mapping[str, Any], **plan: Any) -> Tuning:
@@ -163,12 +168,41 @@ class Decision(Declaration):
             own.environment = own.others = None
         own.misses.flush()
 
-    def mode_in_force(self) -> Mode:
-        """Return the mode that counts here: the innermost block, the decision's own, the environment's, or `use`."""
-        frame = _frame()
-        if frame is not None:
-            return frame.mode
-        return self.mode or settings.current().mode_of(self.name) or "use"
+    def _look_again(self, features: Mapping[str, Any]) -> None:
+        """Drop the answers kept for one problem, and look it up at once: the next call must not wait for the disk."""
+        own, problem = self._own, self.problem(features)
+        with own.lock:
+            own.epoch += 1
+            own.others = None
+            own.framed = {key: answer for key, answer in own.framed.items() if key[1] != problem}
+            if self.buckets:  # other values of the same bucket are this problem too
+                own.hot = {}
+            with suppress(KeyError, TypeError):
+                del own.hot[own.pick(features)]
+        own.misses.drop(problem)
+        self.decide(features)
+
+    def mode_in_force(self, asked: Mode | None = None) -> Mode:
+        """Return the mode that counts here: that asked for, the innermost block's, the decision's, the environment's.
+
+        Last comes `use`. Where PyTorch is to be deterministic, all but `off` is `replay`.
+        """
+        chosen = parse_mode(asked) if asked is not None else self._usual_mode()
+        return "replay" if chosen != "off" and determinism.is_on() else chosen
+
+    def _usual_mode(self) -> Mode:
+        frame = self.frame()
+        return frame.mode if frame is not None else self.mode or settings.current().mode_of(self.name) or "use"
+
+    def frame(self) -> context.Frame | None:
+        """Return what governs this decision here: the innermost block, or the switch of its library."""
+        block = _frame()
+        return self.switch() if block is None and self.switch is not None else block
+
+    def follow(self, switch: Callable[[], context.Frame | None]) -> None:
+        """Let the switch of a library govern this decision from now on."""
+        object.__setattr__(self, "switch", switch)
+        self.forget()
 
     def subject(self, problem: Problem) -> Subject:
         """Return what a measurement of this problem, here and now, is about."""
@@ -242,14 +276,18 @@ class Decision(Declaration):
         return others
 
     def _look_up(self, features: Mapping[str, Any], mode: Mode | None) -> Answer:
-        problem, chosen = self.problem(features), parse_mode(mode or self.mode_in_force())
-        own, key = self._own, (_frame(), problem)
+        problem, chosen = self.problem(features), self.mode_in_force(mode)
+        own, key = self._own, (self._where(), problem)
         seen = own.framed.get(key) or own.misses.again(key) if mode is None else None
         if seen is not None:
             return seen
         epoch, question = own.epoch, self._question(problem)
         answer = _frozen(climb(question, chosen))
         self._warn_if_elsewhere(question, answer)
+        if chosen in MEASURING and answer.rung not in ("pin", "memory"):  # a call may still measure
+            answer = agreeing.standing(question) or answer
+        elif chosen != "off":
+            answer = agreeing.agreed(question, answer)
         if mode is not None:
             return answer
         with own.lock:
@@ -257,7 +295,7 @@ class Decision(Declaration):
                 return answer
             is_known = answer.rung in ("pin", "memory") or chosen == "off"
             if is_known or answer.rung in _WARM:
-                self._keep_hot(problem, answer)
+                self._keep_hot(features, problem, answer)
             if not is_known:  # what was learned is a miss too, counted once: its answers are as warm as memory's
                 own.misses.first(key, answer, question.subject, question.store)
         return answer
@@ -273,10 +311,16 @@ class Decision(Declaration):
                 f"{self.name}: the answer was {said}; tune again if that matters", EnvironmentWarning, stacklevel=5
             )
 
-    def _keep_hot(self, problem: Problem, answer: Answer) -> None:
-        own, frame = self._own, _frame()
-        if frame is not None:
-            own.framed[frame, problem] = answer
+    def _where(self) -> object:
+        """Return what an answer depends on besides the problem; None outside all blocks, where answers are hot."""
+        return (_DETERMINISTIC, _frame()) if determinism.is_on() else _frame()
+
+    def _keep_hot(self, features: Mapping[str, Any], problem: Problem, answer: Answer) -> None:
+        own, where = self._own, self._where()
+        if where is not None:
+            if len(own.framed) >= _MAX_HOT:
+                own.framed = {}
+            own.framed[where, problem] = answer
             return
         if len(problem) != own.width or set(problem) != own.names:
             # One set of names at a time: values alone are the key.
@@ -285,7 +329,8 @@ class Decision(Declaration):
             own.hot = {}  # last: `decide` reads it before `pick`, without the lock
         if len(own.hot) >= _MAX_HOT:
             own.hot = {}
-        own.hot[own.pick(problem)] = answer
+        with suppress(TypeError):  # values that cannot be hashed, such as arrays of one number, are looked up again
+            own.hot[own.pick(features if self.buckets else problem)] = answer
 
 
 class Implementation:
@@ -315,24 +360,11 @@ class Implementation:
         """Return the answer for these arguments; in `tune` and `collect` mode, tune a new problem first."""
         decision, features = self.decision, self._features(args, kwargs)
         answer = decision.decide(features)
-        if answer.rung == "pin" or (answer.rung == "memory" and not self._is_to_collect(features)):
+        if answer.rung == "pin" or decision.mode_in_force() not in MEASURING:
             return answer
-        frame, mode = _frame(), decision.mode_in_force()
-        if mode not in ("tune", "collect") or (frame is not None and answer.rung in frame.accept):
+        if answer.rung == "memory" and not calling.wants_all(decision):
             return answer
-        bounds = {} if frame is None else {"budget": frame.budget, "seconds": frame.seconds}
-        plan = {name: value for name, value in bounds.items() if value is not None}
-        tuning = self._tune(args, kwargs, features, measure_all=mode == "collect", **plan)
-        if mode == "collect":
-            decision._own.collected.add(decision.problem(features))
-        return tuning.answer
-
-    def _is_to_collect(self, features: Mapping[str, Any]) -> bool:
-        """Return whether a known problem is still to be measured completely, once in this process."""
-        decision = self.decision
-        if decision.mode_in_force() != "collect":
-            return False
-        return decision.problem(features) not in decision._own.collected
+        return calling.Call(self, args, kwargs, features).answer(answer)
 
     def tune(self, *args: Any, **plan: Any) -> Tuning:
         """Tune the problem these arguments are, unless it is known; the answer is remembered for good.
@@ -362,13 +394,30 @@ class Implementation:
         return self.decision.features(*args, **{k: v for k, v in kwargs.items() if k not in self.decision.space.names})
 
     def _tune(self, args: Args, kwargs: Mapping[str, Any], features: Mapping[str, Any], **plan: Any) -> Tuning:
-        chosen, task = _plan(self.decision, plan), self._task(args, kwargs, features)
+        chosen = _plan(self.decision, plan)
+        if determinism.is_on() or self.decision.mode_in_force() == "replay":
+            return self._replayed(features, chosen)
+        task = self._task(args, kwargs, features)
         try:
-            tuning = tune(task, chosen, context.current_store(), measurer_for)
-            self.decision._own.misses.drop(task.subject.problem)
-            return tuning
-        finally:
+            tuning = agreeing.tuned(task, chosen, context.current_store(), measurer_for)
+        except BaseException:
             self.decision.forget()
+            raise
+        self.decision._own.misses.drop(task.subject.problem)
+        if tuning.verdict is None and tuning.answer.rung == "memory":  # known already, so nothing else has changed
+            self.decision._look_again(features)
+        else:
+            self.decision.forget()
+        return tuning
+
+    def _replayed(self, features: Mapping[str, Any], plan: Plan) -> Tuning:
+        """Return the recorded answer; where there is none, refuse to find one."""
+        answer = self.decision.decide(features)
+        if answer.rung == "default" or plan.again or plan.measure_all:
+            is_on = determinism.is_on()
+            reason = "PyTorch is to use deterministic algorithms" if is_on else "the mode here is replay"
+            determinism.refuse(f"{self.decision.name} ({self.decision.problem(features)})", reason, stacklevel=5)
+        return Tuning(answer)
 
     def _task(self, args: Args, kwargs: Mapping[str, Any], features: Mapping[str, Any]) -> Task:
         decision = self.decision
@@ -378,7 +427,7 @@ class Implementation:
         return Task(decision, decision.subject(problem), work, self._build, decision.hardware(), sources)
 
     def _work(self, args: Args, kwargs: Mapping[str, Any], problem: Problem) -> Work:
-        decision, check = self.decision, self.decision.check
+        decision, check, frame = self.decision, self.decision.check, self.decision.frame()
         # A parameter that the caller fixes for one call must not be fixed for all candidates.
         given = {name: value for name, value in kwargs.items() if name not in decision.space.names}
         more: list[Args] = []
@@ -399,9 +448,13 @@ class Implementation:
             check=check,
             inputs=tuple(inputs if isinstance(inputs, tuple) else (inputs,) for inputs in more),
             writes=self._writes,
-            policy=decision.policy,
+            policy=decision.policy if frame is None else frame.policy(decision.policy),
             is_prebuilt=self._build is not None and self._load is not None,
         )
+
+
+traced.instead_of(Implementation.__call__, traced.call)
+traced.instead_of(Decision.decide, traced.decide)
 
 
 def choice(

@@ -58,13 +58,23 @@ class Final:
 
 
 @dataclass(frozen=True, slots=True)
+class Stopping:
+    """Somebody does not want to wait: the search ends, and the best so far meets the default."""
+
+
+@dataclass(frozen=True, slots=True)
 class Concluded:
     """The run is over."""
 
     verdict: Verdict
 
 
-Event = Started | Waiting | Proposed | Building | Evaluated | Final | Concluded
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The call that waited for a run goes on, with an answer or an error. Runs that nobody called for never say so."""
+
+
+Event = Started | Waiting | Proposed | Building | Evaluated | Final | Stopping | Concluded | Resumed
 Listener = Callable[[Event], None]
 
 

@@ -6,7 +6,7 @@ from math import inf, log
 
 from tunewise.decision import Answer, Config, Declaration, Problem, Rung, Subject, Verdict
 from tunewise.heuristics import Expert, Heuristic
-from tunewise.session import shelf
+from tunewise.session import pins, shelf
 from tunewise.session.learned import answered, why_nobody, why_nothing_learned
 from tunewise.session.seeding import promoted
 from tunewise.settings import Mode
@@ -118,7 +118,7 @@ def _pinned(question: Question) -> Answer | None:
         if pin.applies(question.subject.problem):
             scope = ", ".join(f"{name}={value}" for name, value in pin.when.items()) or "every problem"
             return Answer(pin.config, "pin", "pin", f"pinned for {scope}", 1.0)
-    return None
+    return pins.answered(question.declaration, question.subject)
 
 
 def _table(question: Question) -> Answer | None:
@@ -236,7 +236,9 @@ def _why_not_near(question: Question) -> str:
 
 
 _WHY_NOT: dict[Rung, Callable[[Question], str]] = {
-    "pin": lambda question: "nothing is pinned for this problem",
+    "pin": lambda question: (
+        pins.why_none(question.declaration, question.subject) or "nothing is pinned for this problem"
+    ),
     "memory": _why_unknown,
     "table": lambda question: why_nobody(question.declaration, question.subject, _tables(question)) or "no table",
     "promoted": _why_not_promoted,

@@ -25,6 +25,10 @@ class Plan:
     again: bool = False  # measure although the answer is known: new configs, and what failed before
     wait_s: float | None = None  # for another process that tunes the same problem; None: until it is done
     measure_all: bool = False  # no config is dropped early: for a data set
+    thorough: bool = False  # the whole space, whatever the budget
+    stop: Callable[[], bool] = (
+        bool  # asked between configs: True ends the search, and the best so far meets the default
+    )
     listener: events.Listener = events.ignore
 
     def __post_init__(self) -> None:

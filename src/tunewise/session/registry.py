@@ -29,7 +29,7 @@ def register(decision: Declaration) -> None:
 def _declared_at() -> tuple[str, int]:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
-        ("tunewise.session", "tunewise.decision", "dataclasses")
+        ("tunewise.session", "tunewise.decision", "tunewise.deploy.autotuner", "dataclasses")
     ):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno

@@ -12,7 +12,18 @@ from itertools import groupby
 from math import inf
 
 from tunewise import search
-from tunewise.decision import Config, Failure, Outcome, Places, Proposal, Timing, Trial, Verdict, merged
+from tunewise.decision import (
+    Config,
+    Failure,
+    Outcome,
+    Places,
+    Proposal,
+    Timing,
+    Trial,
+    Verdict,
+    lower_half_mean,
+    merged,
+)
 from tunewise.errors import TunewiseError
 from tunewise.measure.compare import Comparison, compare
 from tunewise.measure.race import ENTRY, HOPELESS, ROUNDS, Gap, Round, race
@@ -23,6 +34,7 @@ from tunewise.store import Store
 
 _BATCH = 4  # asked at once; of more, the later ones would be asked without knowing how the others did
 _COLLECT_SAMPLES = 5
+_HASTY = 2  # rounds of a race that somebody waits for
 _PINNED = 3.0  # a seed within this of the best is in the race: no single sample is that far off
 _PINS = 9  # seeds that are pinned; of more, those are in the race that are near the best, as of all configs
 
@@ -42,19 +54,27 @@ class Run:
         self._times: dict[Places, float] = {}  # of those that ran: what everything is judged by
         self._verified: set[Places] = set()
         self.measured = 0
+        self.is_stopped = False  # somebody did not want to wait until the search was over
         past = [t for t in store.trials(task.subject) if t.config in self._space]
-        self._id = self._resumed(past) or uuid.uuid4().hex
-        past = [t for t in past if t.run == self._id or not (plan.again and isinstance(t.outcome, Failure))]
+        self.id = self._resumed(past) or uuid.uuid4().hex  # of this run, in every fact that it adds
+        past = [t for t in past if t.run == self.id or not (plan.again and isinstance(t.outcome, Failure))]
         for trial in past:
             self._learn(trial)
-        self._older = [t for t in past if t.run != self._id]
+        self._older = [t for t in past if t.run != self.id]
         self._before = {self._space.places(config) for config in (self._default, *(t.config for t in self._older))}
-        self._spent = len({self._space.places(t.config) for t in past if t.run == self._id})
+        self._spent = len({self._space.places(t.config) for t in past if t.run == self.id})
         self._proposals: list[Proposal] = []
         self._pinned: set[Places] = set()  # the first seeds, which stay in until the final
 
     def go(self) -> Verdict:
         """Search until the budget is spent, then let the best meet the default; return the stored verdict."""
+        failed = self.open()
+        if failed is None:
+            self._search()
+        return self._conclude(self.final() if failed is None else failed)
+
+    def open(self) -> Verdict | None:
+        """Measure and check the default; return how the run ends if that fails and nothing else says what is right."""
         self._plan.listener(events.Started(self._task.subject, self._plan.budget, len(self.known)))
         self._evaluate([self._default], "default")
         if self._is_timed(self._default):
@@ -62,9 +82,42 @@ class Run:
             self._is_right(self._default, 1)
         default = self.known[self._space.places(self._default)]
         if isinstance(default, Failure) and self._task.work.check.reference is None:
-            return self._conclude(Verdict("failed", self._default, self._default, detail=_default_fails(default)))
-        self._search()
-        return self._conclude(self._final())
+            return Verdict("failed", self._default, self._default, detail=_default_fails(default))
+        return None
+
+    def asking(self) -> search.Seeded:
+        """Return the search of this run, told what the store knows of this problem and of others."""
+        asking = self._seeded()
+        if not self._plan.measure_all:
+            for prior in priors.of(self._store, self._task.subject, self._space):
+                asking.tell(prior.trials, origin=prior.origin)
+        asking.tell([*self._older, Trial(self._default, self.known[self._space.places(self._default)])])
+        return asking
+
+    def evaluate(self, config: Config, source: str, *, insist: bool = False) -> Outcome | None:
+        """Return what becomes of a config, measured unless it is known; None where the time for that is over.
+
+        With `insist` it is measured all the same: it may be the winner.
+        """
+        self._evaluate([config], source, insist=insist)
+        return self.known.get(self._space.places(config))
+
+    def beside_default(self, config: Config, laps: int) -> float | None:
+        """Time a config and the default by turns; return the ratio of their times, or None if one of them fails."""
+        taken: dict[Places, list[float]] = {}
+        pair = [self._default, config]
+        rng = random.Random(f"{self._plan.seed}/{len(self.known)}")
+        for standing in race(self._measurer, pair, (Round(laps, inf),), rng):
+            self._remember([Trial(c, outcome, "race", self.id, time.time()) for c, outcome in standing.fresh])
+            for timed, outcome in standing.fresh:
+                taken[self._space.places(timed)] = list(outcome.samples_s) if isinstance(outcome, Timing) else []
+        default_s, config_s = (taken.get(self._space.places(one)) for one in pair)
+        return lower_half_mean(config_s) / lower_half_mean(default_s) if config_s and default_s else None
+
+    def whole(self, verdict: Verdict) -> Verdict:
+        """Return a verdict with what the record wants: which run it ended, when, after how much, who proposed what."""
+        proposals = tuple(self._proposals)
+        return replace(verdict, evaluations=len(self.known), run=self.id, at=time.time(), proposals=proposals)
 
     def _resumed(self, past: Sequence[Trial]) -> str:
         """Return the id of the run that was interrupted, or nothing if the last one was concluded."""
@@ -73,20 +126,21 @@ class Run:
         return "" if last in concluded else last
 
     def _search(self) -> None:
-        asking = self._seeded()
-        if not self._plan.measure_all:
-            for prior in priors.of(self._store, self._task.subject, self._space):
-                asking.tell(prior.trials, origin=prior.origin)
-        asking.tell([*self._older, Trial(self._default, self.known[self._space.places(self._default)])])
+        asking = self.asking()
         asked = 1
-        while asked < self._plan.budget and time.monotonic() < self._deadline:
+        while asked < self._plan.budget and not self.is_over():
             batch = asking.ask(min(self._batch, self._plan.budget - asked))
             if not batch:
                 break
-            asked += len(batch)
+            asked += sum(config != self._default for config in batch)  # a seed may be the default, which was measured
             self._measure(batch, asking)
             asking.tell([Trial(c, self.known[self._space.places(c)]) for c in batch if self._is_known(c)])
         self._proposals = seeding.fates(self._proposals, asking, self._space)
+
+    def is_over(self) -> bool:
+        """Return whether no further config may be begun: the time is up, or somebody wants to go on."""
+        self.is_stopped = self.is_stopped or self._plan.stop()
+        return self.is_stopped or time.monotonic() > self._deadline
 
     def _seeded(self) -> search.Seeded:
         """Return the search that begins with what users and heuristics propose."""
@@ -122,15 +176,15 @@ class Run:
             laps = (self._task.work.policy.steps or _COLLECT_SAMPLES) - 1
             self._race([config for config in fresh if self._is_timed(config)], (Round(laps, inf),))
 
-    def _evaluate(self, configs: Sequence[Config], source: str) -> None:
+    def _evaluate(self, configs: Sequence[Config], source: str, *, insist: bool = False) -> None:
         """Measure each config for the first time and remember it at once: a killed run never measures it again."""
         fresh = [config for config in configs if not self._is_known(config)]
         built = self._build(fresh)
         for config, broken in zip(fresh, built, strict=True):
-            if time.monotonic() > self._deadline and self._is_known(self._default):
+            if self._is_known(self._default) and self.is_over() and not insist:
                 return
             outcome = broken or self._measurer.first(config, self._hopeless_s(config))
-            self._remember([Trial(config, outcome, source, self._id, time.time())])
+            self._remember([Trial(config, outcome, source, self.id, time.time())])
             self.measured += 1
             self._spent += 1
             self._tell_evaluated(config, outcome, source)
@@ -156,6 +210,8 @@ class Run:
 
     def _built(self, config: Config) -> Failure | None:
         assert self._task.build is not None
+        if self._plan.stop() and self._is_known(self._default):
+            return None  # it will not be measured either
         try:
             self._task.build(config)
         except Exception as error:  # a candidate's own trouble, whatever it is
@@ -167,7 +223,7 @@ class Run:
     def _is_right(self, config: Config, repeats: int) -> bool:
         wrong = self._measurer.verify(config, repeats)
         if wrong is not None:
-            self._remember([Trial(config, wrong, "check", self._id, time.time())])
+            self._remember([Trial(config, wrong, "check", self.id, time.time())])
         return wrong is None
 
     def _race(self, runners: Sequence[Config], rounds: Sequence[Round]) -> Sequence[Gap]:
@@ -177,14 +233,15 @@ class Run:
         qualifying_s = [self._times[self._space.places(config)] for config in runners]
         for standing in race(self._measurer, runners, rounds, rng, qualifying_s):
             at = time.time()
-            self._remember([Trial(config, outcome, "race", self._id, at) for config, outcome in standing.fresh])
+            self._remember([Trial(config, outcome, "race", self.id, at) for config, outcome in standing.fresh])
             order = standing.order
         return order
 
-    def _final(self) -> Verdict:
+    def final(self) -> Verdict:
         """Let everybody who may be the best race, until the winner proves right and has met the default in pairs."""
         while runners := self._runners():
-            challenger = self._challenger(self._race(runners, ROUNDS))
+            # Who does not want to wait gets the likely winner: as nothing is concluded, a short race loses nothing.
+            challenger = self._challenger(self._race(runners, ROUNDS[:_HASTY] if self.is_stopped else ROUNDS))
             verdict = self._meet(challenger) if challenger is not None else None
             if verdict is not None:
                 return verdict
@@ -244,7 +301,7 @@ class Run:
         try:
             return compare(lambda turns: self._pair(challenger, turns), pairs=policy.steps)
         except _Broke as broke:
-            self._remember([Trial(broke.config, broke.failure, "final", self._id, time.time())])
+            self._remember([Trial(broke.config, broke.failure, "final", self.id, time.time())])
             return None
 
     def _pair(self, challenger: Config, turns: int | None) -> tuple[float, float]:
@@ -254,9 +311,9 @@ class Run:
         return pair
 
     def _conclude(self, verdict: Verdict) -> Verdict:
-        proposals = tuple(self._proposals)
-        whole = replace(verdict, evaluations=len(self.known), run=self._id, at=time.time(), proposals=proposals)
-        self._store.conclude(self._task.subject, whole)
+        whole = self.whole(verdict)
+        if not self.is_stopped:  # a search that somebody stopped is not over: the next process goes on with it
+            self._store.conclude(self._task.subject, whole)
         self._plan.listener(events.Concluded(whole))
         return whole
 

@@ -4,7 +4,8 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 
 from tunewise.decision import Answer, Failure, Verdict
 from tunewise.errors import MeasureWarning
@@ -13,7 +14,9 @@ from tunewise.session import context, events
 from tunewise.session.ladder import Question, remembered
 from tunewise.session.plan import Plan, Task
 from tunewise.session.run import Run
-from tunewise.store import Store
+from tunewise.store import Flight, Store
+
+_GLANCE_S = 0.2  # between two looks at whether somebody still wants to wait for another process
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +29,23 @@ class Tuning:
     measured: int = 0  # configs measured by this very call
     failures: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    is_stopped: bool = False  # somebody did not wait for the end: nothing is concluded, the next run goes on from there
 
 
 def tune(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], Measurer]) -> Tuning:
     """Answer from memory if the problem is known; otherwise tune it, once, however many processes ask at once."""
-    question = Question(task.declaration, task.subject, (), store, lambda: store.subjects(task.subject.decision))
-    known = _settled(question, plan)
+    plan, question = widened(task, plan), question_of(task, store)
+    known = settled(question, plan)
     if known is not None:
         return Tuning(known)
     flight = store.flight(task.subject)
     if not flight.acquire(0):
         plan.listener(events.Waiting(task.subject))
-        if not flight.acquire(plan.wait_s):
-            return Tuning(Answer(task.declaration.default, "default", "declaration", "another process is tuning this"))
+        if not _acquired(flight, plan):
+            answer = Answer(task.declaration.default, "default", "declaration", "another process is tuning this")
+            return Tuning(answer, is_stopped=plan.stop())
     try:
-        known = _settled(question, plan)
+        known = settled(question, plan)
         if known is not None:
             return Tuning(known)
         return _run(task, plan, store, make_measurer, question)
@@ -48,10 +53,30 @@ def tune(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], M
         flight.release()
 
 
-def _settled(question: Question, plan: Plan) -> Answer | None:
+def _acquired(flight: Flight, plan: Plan) -> bool:
+    """Return True once it is our turn; False if that takes too long, or as soon as nobody wants to wait any more."""
+    deadline = inf if plan.wait_s is None else time.monotonic() + plan.wait_s
+    while not flight.acquire(max(0.0, min(_GLANCE_S, deadline - time.monotonic()))):
+        if plan.stop() or time.monotonic() >= deadline:
+            return False
+    return True
+
+
+def widened(task: Task, plan: Plan) -> Plan:
+    """Return a plan whose budget is the whole space where it is to be thorough."""
+    return replace(plan, budget=task.declaration.space.count(), strategy="exhaustive") if plan.thorough else plan
+
+
+def question_of(task: Task, store: Store) -> Question:
+    """Return what memory is asked about a task; nobody's pins are in it."""
+    return Question(task.declaration, task.subject, (), store, lambda: store.subjects(task.subject.decision))
+
+
+def settled(question: Question, plan: Plan) -> Answer | None:
     """Return the remembered answer, or None if something is to be measured all the same."""
     known = remembered(question)
-    if known is None or plan.again or (plan.measure_all and not _has_all(question, plan.budget)):
+    wants_all = plan.measure_all or plan.thorough
+    if known is None or plan.again or (wants_all and not _has_all(question, plan.budget)):
         return None
     return known
 
@@ -72,11 +97,14 @@ def _run(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], M
             verdict = run.go()
     finally:
         measurer.close()
-    store.forget_miss(task.subject)
+    if not run.is_stopped:
+        store.forget_miss(task.subject)
     if verdict.ending == "failed":
         warnings.warn(f"{task.declaration.name}: {verdict.detail}", MeasureWarning, stacklevel=4)
-    answer = remembered(question)
-    if answer is None:  # the store cannot keep it; the result stands all the same
-        answer = Answer(verdict.winner, "memory", f"run {verdict.run[:8]}", "just tuned", None, verdict.time_s)
+    answer = None if run.is_stopped else remembered(question)
+    if answer is None:  # nothing is concluded, or the store cannot keep it; the result stands all the same
+        why = "the best so far of a search that was stopped" if run.is_stopped else "just tuned"
+        answer = Answer(verdict.winner, "memory", f"run {verdict.run[:8]}", why, None, verdict.time_s)
     failures = Counter(str(o.kind) for o in run.known.values() if isinstance(o, Failure))
-    return Tuning(answer, verdict, len(run.known), run.measured, dict(failures), time.monotonic() - start)
+    seconds = time.monotonic() - start
+    return Tuning(answer, verdict, len(run.known), run.measured, dict(failures), seconds, run.is_stopped)

@@ -51,7 +51,7 @@ class Steering:
 
     def mode_of(self, decision: Decision) -> Mode:
         """Return the mode that counts for a decision here."""
-        return self.mode or decision.mode_in_force()
+        return decision.mode_in_force(self.mode)
 
     def identity(self, decisions: Mapping[str, Decision]) -> str:
         """Return a digest of all that these decisions could be answered from: equal digests give equal answers."""
