@@ -49,15 +49,18 @@ class Profile:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print a profile of one problem; return 0, or 2 for a problem that makes no sense."""
+    """Print a profile of one problem; return 0, or 2 for a problem that makes no sense, or 130 after Ctrl-C."""
     options = _parser().parse_args(words)
-    torch.set_num_threads(options.threads)
     try:
         axes = _axes(options)
+        torch.set_num_threads(options.threads)
         profiles = {one.name: _profile(one, options) for one in _passes(axes, options)}
     except (ValueError, tw.TunewiseError) as error:
         print(f"neighborhood_attention: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("neighborhood_attention: interrupted; what was measured is kept, and --optimize goes on", file=sys.stderr)
+        return 130
     print(json.dumps(_plain(profiles, axes)) if options.json else _text(profiles, axes))
     return 0
 

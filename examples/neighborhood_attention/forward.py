@@ -1,8 +1,10 @@
 """The forward pass: compiled flex_attention on tokens in tile order, with the block mask of the windows."""
 
 import functools
+import signal
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -55,8 +57,17 @@ def layout(axes: Axes, q_tile: Tile, kv_tile: Tile) -> Layout:
 def flex(q: Tensor, k: Tensor, v: Tensor, axes: Axes, scale: float, q_tile: Tile, kv_tile: Tile) -> Tensor:
     """Return the attention of (batch, tokens, heads, width) tensors; the first call for its sizes compiles it."""
     made = layout(axes, q_tile, kv_tile)
+    q_block, kv_block = torch.Size(q_tile).numel(), torch.Size(kv_tile).numel()
+    sizes = (q.shape, v.shape, q.dtype, len(made.first), len(made.q_order), len(made.kv_order))
+    key = (*sizes, scale, q_block, kv_block, torch.get_num_threads())  # tiles and windows that agree in it share code
     with torch.no_grad():
-        return _code(q, k, v, made, scale, torch.Size(q_tile).numel(), torch.Size(kv_tile).numel())(q, k, v, *made)
+        if key in _compiled:
+            return _compiled[key](q, k, v, *made)
+        code = _fresh(len(made.first), scale, q_block, kv_block)
+        with _undisturbed():
+            out = code(q, k, v, *made)
+        _compiled[key] = code
+        return out
 
 
 def compiles_for(q: Tensor) -> bool:
@@ -65,15 +76,18 @@ def compiles_for(q: Tensor) -> bool:
     return is_known and torch.cpu._is_avx2_supported()
 
 
-def _code(
-    q: Tensor, k: Tensor, v: Tensor, made: Layout, scale: float, q_block: int, kv_block: int
-) -> Callable[..., Tensor]:
-    """Return compiled code for these sizes; tiles of other shapes and windows share it, where their blocks agree."""
-    sizes = (q.shape, v.shape, q.dtype, len(made.first), len(made.q_order), len(made.kv_order))
-    key = (*sizes, scale, q_block, kv_block, torch.get_num_threads())
-    if key not in _compiled:
-        _compiled[key] = _fresh(len(made.first), scale, q_block, kv_block)
-    return _compiled[key]
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Run a block that Ctrl-C waits for, also in the processes it starts.
+
+    A C++ compiler that dies of it leaves torch with half a file in its cache, or with the belief that this processor
+    has no vector instructions, and nothing compiles any more.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _fresh(dims: int, scale: float, q_block: int, kv_block: int) -> Callable[..., Tensor]:

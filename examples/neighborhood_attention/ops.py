@@ -67,6 +67,8 @@ def _attention(
         raise ValueError("q_tile_shape and kv_tile_shape are given together, or neither is")
     if type(backward_kv_splits) is not int or backward_kv_splits < 1:
         raise ValueError(f"backward_kv_splits={backward_kv_splits!r} is not a whole number of at least 1")
+    if backward_kv_splits > 1 and not backward_q_tile_shape:
+        raise ValueError(f"backward_kv_splits={backward_kv_splits} is given without backward_q_tile_shape")
     out = attend(
         *(one.flatten(1, -3) for one in (q, k, v)),
         [axis.size for axis in axes],
@@ -157,11 +159,16 @@ def _check(dims: int, q: Tensor, k: Tensor, v: Tensor) -> None:
         raise ValueError(f"q, k and v are of the shapes {shapes}; they must be alike but for the width of v")
     if len({q.dtype, k.dtype, v.dtype}) > 1 or len({q.device, k.device, v.device}) > 1:
         raise ValueError(f"q, k and v are {q.dtype}, {k.dtype}, {v.dtype}; they must be of one type and on one device")
+    if not q.is_floating_point():
+        raise ValueError(f"q, k and v are {q.dtype}; this op is for floating-point numbers")
+    if q.numel() == 0 or v.numel() == 0:
+        raise ValueError(f"q is of the shape {tuple(q.shape)} and v of {tuple(v.shape)}; there is nothing to attend to")
     if q.device.type != "cpu":
         raise ValueError(f"the tensors are on {q.device}; this op is for the CPU")
 
 
 def _check_tiles(dims: int, **shapes: Sequence[int]) -> None:
     for name, shape in shapes.items():
-        if shape and (len(shape) != dims or min(shape) < 1):
-            raise ValueError(f"{name}={tuple(shape)} is not a tile of {dims} positive sides")
+        is_shape = isinstance(shape, tuple | list) and all(type(side) is int and side > 0 for side in shape)
+        if not is_shape or len(shape) not in (0, dims):
+            raise ValueError(f"{name}={shape!r} is not a tile of {dims} positive sides")

@@ -19,6 +19,8 @@ class Axis:
     causal: bool = False
 
     def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"a grid of {self.size} tokens in a dimension is none; at least 1 is needed")
         if self.kernel < 1 or self.kernel % 2 == 0:
             raise ValueError(f"kernel_size={self.kernel} is not a positive odd number, so no token is in its middle")
         if self.dilation < 1:

@@ -38,7 +38,10 @@ def test_a_function_says_what_stands_for_a_value_and_other_features_stay() -> No
     assert dict(problem) == {"n": "small", "m": 9}
 
 
-@pytest.mark.parametrize("bucket", ["pow3", [], [3, 2], [1, 1], ["a"], [True, 2], [float("nan")], 7, None])
+@pytest.mark.parametrize(
+    "bucket",
+    ["pow3", [], [3, 2], [1, 1], ["a"], [True, 2], [float("nan")], [1, float("inf")], [1, 2**63], b"ab", 7, None],
+)
 def test_buckets_that_make_no_sense_are_refused_with_the_decision_and_the_feature(bucket: Any) -> None:
     with pytest.raises(InvalidDecision, match="d: the buckets of 'n' are"):
         declared(n=bucket)

@@ -263,6 +263,24 @@ def test_blocks_nest_and_only_change_what_they_say() -> None:
     assert tuner.position.backward.steps is None
 
 
+def test_turning_the_switch_inside_a_block_takes_nothing_of_the_block_outside() -> None:
+    tuner = tw.Autotuner("swlib")
+    with tuner.autotuning(True, True, steps_backward=9, budget=5):
+        tuner.use_autotuner(None, None, steps_forward=7)
+        assert (tuner.position.budget, tuner.position.forward.steps) == (5, None)
+    assert not tuner.is_autotuner_enabled()
+    assert (tuner.position.budget, tuner.position.forward.steps, tuner.position.backward.steps) == (40, 7, None)
+
+
+def test_the_way_out_that_is_named_is_one_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWLIB_AUTOTUNE", "1")
+    tuner = tw.Autotuner("swlib")
+    assert tuner.is_autotuner_enabled()
+    assert tuner._way_out() == "SWLIB_AUTOTUNE=0 tunes nothing"
+    tuner.use_autotuner()  # outranks the variable
+    assert tuner._way_out() == "disable_autotuner() tunes nothing"
+
+
 def test_the_switch_holds_for_all_threads_and_a_problem_is_tuned_once() -> None:
     lib = Lib(policy=tw.Policy(min_sample_s=1e-5))
     lib.tuner.use_autotuner()

@@ -96,7 +96,7 @@ WAY_OUT = "Ctrl-C goes on with the best so far"
     ],
 )
 def test_a_narrow_place_shortens_the_line_and_keeps_the_way_out(columns: int | None, text: str) -> None:
-    telling = Telling("lib", "LIB_AUTOTUNE", lambda decision, budget: budget)
+    telling = Telling("lib", str, lambda decision, budget: budget)
     telling.hear(events.Started(SUBJECT, 40, 0))
     telling.hear(events.Evaluated({"a": 1}, Timing((1.0,)), "random", 12, 40, 0.5, 0.9))
     run = telling._run
@@ -108,7 +108,7 @@ def test_a_narrow_place_shortens_the_line_and_keeps_the_way_out(columns: int | N
 
 
 def test_a_run_that_ctrl_c_does_not_reach_names_another_way_out() -> None:
-    telling, said = Telling("linelib", "LINELIB_AUTOTUNE", lambda decision, budget: budget), []
+    telling, said = Telling("linelib", lambda: "this tunes nothing", lambda decision, budget: budget), []
 
     def tune() -> None:
         telling.hear(events.Started(SUBJECT, 40, 0))
@@ -121,11 +121,11 @@ def test_a_run_that_ctrl_c_does_not_reach_names_another_way_out() -> None:
     thread = threading.Thread(target=tune)
     thread.start()
     thread.join()
-    assert said[0].endswith("nothing better than the default yet; LINELIB_AUTOTUNE=0 tunes nothing")
+    assert said[0].endswith("nothing better than the default yet; this tunes nothing")
 
 
 def test_a_run_that_breaks_leaves_no_line_behind() -> None:
-    telling = Telling("linelib", "LINELIB_AUTOTUNE", lambda decision, budget: budget)
+    telling = Telling("linelib", str, lambda decision, budget: budget)
     telling.hear(events.Started(SUBJECT, 40, 0))
     telling.hear(events.Resumed())
     assert not [thread for thread in threading.enumerate() if thread.name == "tunewise-line"]

@@ -9,12 +9,17 @@ import mylib_library
 import numpy as np
 from mylib_library import LIBRARY, mylib, signals
 
+from tunewise import settings
 from tunewise.testing.autotuner_contract import AutotunerContract
 
 
 class TestMylib(AutotunerContract):
     module = mylib_library.__name__
     sizes = (64, 256, 1024, 4096)
+
+    def test_the_contract_brings_an_empty_home_of_its_own(self, home: Path) -> None:
+        assert settings.current().home != home
+        assert not settings.current().home.exists()
 
 
 def test_it_has_thirty_lines_of_code_at_most() -> None:

@@ -3,9 +3,11 @@
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -128,6 +130,29 @@ def test_tiles_of_one_size_share_their_code_whatever_the_window() -> None:
     assert len(forward._compiled) == 1
 
 
+def test_ctrl_c_waits_for_the_compiler_and_code_that_failed_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+
+    def fresh(*sizes: object) -> Any:
+        def code(q: Any, *rest: Any) -> Any:
+            seen.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+            if len(seen) == 1:
+                raise RuntimeError("killed")
+            return q
+
+        return code
+
+    monkeypatch.setattr(forward, "_fresh", fresh)
+    monkeypatch.setattr(forward, "_compiled", {})
+    given = [one.detach().flatten(1, 2) for one in tensors((8, 8))]
+    axes = axes_of((8, 8), 3, 1, False)
+    with pytest.raises(RuntimeError, match="killed"):
+        forward.flex(*given, axes, 0.5, (4, 4), (4, 4))
+    for _ in range(2):
+        forward.flex(*given, axes, 0.5, (4, 4), (4, 4))
+    assert seen == [True, True, False]
+
+
 @pytest.mark.usefixtures("uncompiled")
 class TestTheSteps:
     """The steps that users of NATTEN's auto-tuner take, with attention that needs no compiler."""
@@ -233,6 +258,40 @@ def test_the_profiler_says_what_does_not_fit() -> None:
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.startswith("neighborhood_attention: kernel_size=9")
     assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def profiler(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The profiler in this process."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as it would do itself, for good
+    return import_module("neighborhood_attention.__main__")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--threads", "0"], "--threads 0 is not at least 1"),
+        (["--size=-3"], "a grid of -3 tokens in a dimension is none"),
+    ],
+)
+def test_the_profiler_refuses_numbers_that_make_no_sense(
+    profiler: Any, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert profiler.main(words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_the_profiler_with_a_sentence(
+    profiler: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(profiler, "_profile", press)
+    assert profiler.main(["--size", "8x8"]) == 130
+    assert capsys.readouterr().err == (
+        "neighborhood_attention: interrupted; what was measured is kept, and --optimize goes on\n"
+    )
 
 
 @pytest.mark.full

@@ -119,7 +119,11 @@ def test_values_may_be_of_another_width_and_products_of_another_scale() -> None:
         (lambda q: na.na2d(*[q.to("meta")] * 3, 3), "the tensors are on meta; this op is for the CPU"),
         (lambda q: na.na2d(q, q, q, 3, q_tile_shape=(4, 4)), "are given together"),
         (lambda q: na.na2d(q, q, q, 3, q_tile_shape=(4,), kv_tile_shape=(4, 4)), "is not a tile of 2 positive sides"),
+        (lambda q: na.na2d(q, q, q, 3, q_tile_shape=4), "q_tile_shape=4 is not a tile of 2 positive sides"),
         (lambda q: na.na2d(q, q, q, 3, backward_kv_splits=0), "backward_kv_splits=0 is not"),
+        (lambda q: na.na2d(q, q, q, 3, backward_kv_splits=4), "is given without backward_q_tile_shape"),
+        (lambda q: na.na2d(*[q[:0]] * 3, 3), "there is nothing to attend to"),
+        (lambda q: na.na2d(*[q.int()] * 3, 3), "q, k and v are torch.int32"),
     ],
 )
 def test_what_does_not_fit_is_said(ask: Any, said: str) -> None:

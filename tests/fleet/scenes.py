@@ -11,7 +11,7 @@ from typing import Any
 
 import tunewise as tw
 from tunewise.decision import Verdict
-from tunewise.session import agreeing, context
+from tunewise.session import agreeing, context, traced
 from tunewise.session.run import Run
 
 WAYS = list(range(12))
@@ -81,7 +81,7 @@ def play(spec: Mapping[str, Any], rank: int, port: int) -> Any:
     return SCENES[spec["scene"]](me)
 
 
-def function(name: str = "spin", at: Callable[[int, int], None] = lambda n, way: None) -> Any:
+def function(name: str = "spin", at: Callable[[int, int], None] = lambda n, way: None, near: float = 1) -> Any:
     """Return a function whose best way depends a little on its problem; `at` hears of every call."""
     made = tw.Decision(
         name,
@@ -90,7 +90,7 @@ def function(name: str = "spin", at: Callable[[int, int], None] = lambda n, way:
         features=lambda n: {"n": n},
         inputs=lambda problem, seed: (problem["n"],),
         policy=IN_PROCESS,
-        near=1,
+        near=near,
     )
 
     @made.implementation
@@ -160,6 +160,34 @@ def one_dies(me: Rank) -> Any:
     }
 
 
+def store_hangs(me: Rank) -> Any:
+    """The rank that hosts the store is stopped, while one asks something, and wakes up; then all ask all."""
+    from tunewise.fleet import ranks
+
+    spin = function()
+    spin.tune(1000)  # so that all have met
+    if me.rank == 0:
+        me.marks("host", str(os.getpid()))
+    me.meets("met")
+    if me.rank == 1:
+        host = int((me.place / "host").read_text())
+        os.kill(host, signal.SIGSTOP)
+        try:
+            spin.tune(1003)
+        finally:
+            os.kill(host, signal.SIGCONT)
+        while ranks.current()._board._late:  # type: ignore[union-attr]
+            time.sleep(0.005)
+        me.marks("awake")
+    me.waits_for("awake")
+    if me.rank == 1:
+        me.waits_for("done 0", "done 2")  # who could not reach the others asks last
+    ways = [way_of(spin.tune(n).answer) for n in range(1003, 1007)]
+    me.marks(f"done {me.rank}")
+    me.meets("end")
+    return {"ways": ways, "board": board_of()}
+
+
 def leader_dies_first(me: Rank) -> Any:
     """The rank that hosts the store dies before some ranks have asked anything."""
 
@@ -211,6 +239,18 @@ def warm_caches(me: Rank) -> Any:
     off = spin.decision.decide({"n": 3}, mode="off").config["way"]
     spin.decision.pin({"way": me.rank}, n=3)
     return {"ways": [ways[n] for n in problems], "unknown": unknown, "off": off, "pinned": way_of(spin.decide(3))}
+
+
+def traced_code(me: Rank) -> Any:
+    """Code is traced in `tune` mode; only the last rank knows something that is near."""
+    spin = function(near=2)
+    if me.rank == me.size - 1:
+        remember(spin, 1000, 7)
+        me.waits_for("traced 0")
+    with tw.mode("tune"):
+        way = way_of(traced.decide(spin.decision, {"n": 1003}))
+    me.marks(f"traced {me.rank}")
+    return {"ways": [way]}
 
 
 def some_never_ask(me: Rank) -> Any:
@@ -319,9 +359,11 @@ SCENES: dict[str, Callable[[Rank], Any]] = {
     for scene in (
         close_problems,
         one_dies,
+        store_hangs,
         leader_dies_first,
         warm_rank,
         warm_caches,
+        traced_code,
         some_never_ask,
         groups_and_forks,
         chaos,

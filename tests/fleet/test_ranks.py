@@ -149,6 +149,12 @@ def test_the_default_stands_when_the_store_of_ranks_on_several_machines_is_gone(
     assert all(rank["seconds"] < 2 * SOON_S for rank in seen)
 
 
+def test_when_a_store_hung_and_woke_up_the_default_stands_for_those_too_who_did_not_notice(foreman: Foreman) -> None:
+    seen = foreman.run("store_hangs", 3, limit_s=SOON_S, **APART)
+    assert all(rank["ways"] == [0, 0, 0, 0] for rank in seen)
+    assert {rank["board"] for rank in seen} == {"TorchBoard"}
+
+
 def test_ranks_that_come_when_the_store_is_gone_find_the_answer(foreman: Foreman) -> None:
     seen = survivors(foreman.run("leader_dies_first", 4, limit_s=LIMIT_S))
     assert len({rank["way"] for rank in seen}) == 1
@@ -169,6 +175,10 @@ def test_ranks_that_remember_different_answers_use_the_first(foreman: Foreman) -
     assert [rank["unknown"] for rank in seen] == [0] * 4
     assert [rank["off"] for rank in seen] == [0] * 4
     assert [rank["pinned"] for rank in seen] == [0, 1, 2, 3]  # what a rank insists on is its own
+
+
+def test_ranks_trace_the_same_code_in_a_mode_that_measures(foreman: Foreman) -> None:
+    assert disagreements(foreman.run("traced_code", 2, limit_s=LIMIT_S)) == 0
 
 
 def test_nobody_waits_for_a_rank_that_never_asks_and_a_late_one_measures_nothing(foreman: Foreman) -> None:

@@ -21,6 +21,8 @@ def tried(name: str = "loop") -> set[Any]:
     [
         ({"accept": ["memory"]}, "accept=\\['memory'\\] is not a rung that can be accepted; there are: learned"),
         ({"accept": "near"}, "accept='near' is a word; give a list of rungs, such as accept=\\['near'\\]"),
+        ({"accept": None}, "accept=None is not a list of rungs"),
+        ({"accept": [["near"]]}, "accept=\\[\\['near'\\]\\] is not a list of rungs"),
         ({"budget": 0}, "budget=0 is not a number of evaluations"),
         ({"budget": True}, "budget=True is not a number of evaluations"),
         ({"budget": 1.0}, "budget=1.0 is not a number of evaluations"),

@@ -138,6 +138,12 @@ def test_a_broken_file_named_by_a_call_is_an_error_and_changes_nothing(text: str
         tw.configure(pins=str(path))
 
 
+@pytest.mark.parametrize("pins", [5, [1], [None], ["~nobody-of-that-name/pins.json"]])
+def test_pins_that_are_no_list_of_files_are_refused(pins: Any) -> None:
+    with pytest.raises(InvalidSetting, match="is not a list of files"):
+        tw.configure(pins=pins)
+
+
 def test_a_file_is_read_once_until_answers_are_to_be_forgotten(path: Path) -> None:
     tw.configure(pins=[write(path, pinned(8))])
     it = Loop()

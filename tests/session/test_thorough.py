@@ -108,6 +108,28 @@ def test_the_next_run_goes_on_and_measures_nothing_again() -> None:
     assert len({verdict.verdict.run for verdict in winners("steps")} | {m.trial.run for m in trials("steps")}) == 1
 
 
+@pytest.mark.parametrize("hit", [SPACE, 2])  # the default, and another
+def test_a_config_that_fails_while_the_run_is_stopped_is_tried_again_by_the_next(hit: int) -> None:
+    pressed: list[int] = []
+
+    def work(n: int, *, steps: int) -> int:
+        if steps == hit and not pressed:
+            pressed.append(steps)  # Ctrl-C, which reaches the compiler that the config runs
+            raise RuntimeError("the compiler was killed")
+        return n
+
+    run = declared([]).decision.implementation(work)
+    tuning = run.tune(1, stop=lambda: bool(pressed), thorough=True)
+    assert tuning.is_stopped
+    store = context.current_store()
+    assert hit not in [trial.config["steps"] for about in store.subjects("steps") for trial in store.trials(about)]
+    assert not [verdict for about in store.subjects("steps") for verdict in store.verdicts(about)]
+    pressed.append(0)
+    run.tune(1, thorough=True)
+    assert sorted(set(tried())) == list(range(1, SPACE + 1))
+    assert not [m for m in trials("steps") if isinstance(m.trial.outcome, tw.Failure)]
+
+
 def test_a_stop_that_comes_when_the_search_is_over_changes_nothing() -> None:
     work = declared([])
     stop, listener = after(SPACE)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from math import isfinite
 from typing import Any, Literal
 
 from tunewise.errors import InvalidDecision, InvalidProblem
@@ -73,7 +74,13 @@ def next_edge(value: Any, edges: Sequence[float]) -> float:
 
 
 def _is_rising(bucket: Any) -> bool:
-    if isinstance(bucket, str) or not isinstance(bucket, Sequence) or not bucket:
+    if isinstance(bucket, str | bytes) or not isinstance(bucket, Sequence) or not bucket:
         return False
-    are_numbers = all(isinstance(edge, int | float) and not isinstance(edge, bool) for edge in bucket)
-    return are_numbers and all(low < high for low, high in pairwise(bucket)) and bucket[0] == bucket[0]
+    return all(map(_is_edge, bucket)) and all(low < high for low, high in pairwise(bucket))
+
+
+def _is_edge(edge: Any) -> bool:
+    """Return whether a number can stand for a bucket: whether it can be a feature."""
+    if isinstance(edge, bool) or not isinstance(edge, int | float):
+        return False
+    return isfinite(edge) if isinstance(edge, float) else abs(edge) <= 2 * _LARGEST - 1

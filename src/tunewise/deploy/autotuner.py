@@ -67,7 +67,7 @@ class Autotuner:
         self._standard = Position().turned(
             accept=accept, background=background, budget=budget, seconds=seconds, total_seconds=total_seconds
         )
-        self._telling = Telling(name, f"{self.prefix}_AUTOTUNE", self._goal)
+        self._telling = Telling(name, self._way_out, self._goal)
         self._lock = threading.RLock()
         self._turned: _Setting | None = None  # by the program
         self._asked: _Setting | None = None  # by the environment
@@ -107,7 +107,7 @@ class Autotuner:
         Raises InvalidSetting for values that make no sense, and Nondeterministic where PyTorch is to be deterministic
         (or warns, if the settings say so); nothing is changed then.
         """
-        turned = self.position.turned(
+        turned = self._of_process().position.turned(
             *(forward_pass, backward_pass, thorough_mode_forward, thorough_mode_backward),
             *(warmup_steps_forward, warmup_steps_backward, steps_forward, steps_backward),
             accept=accept,
@@ -121,7 +121,7 @@ class Autotuner:
 
     def disable_autotuner(self) -> None:
         """Tune nothing from now on; what is remembered is still used, and the efforts are kept for the next time."""
-        self._turn(self.position.turned(False, False))
+        self._turn(self._of_process().position.turned(False, False))
 
     def reset(self) -> None:
         """Put the switch back to where the environment puts it, with the library's standard effort."""
@@ -201,7 +201,11 @@ class Autotuner:
         self._lock = threading.RLock()
 
     def _setting(self) -> _Setting:
-        return _BLOCKS.get().get(self) or self._turned or self._asked or self._read()
+        return _BLOCKS.get().get(self) or self._of_process()
+
+    def _of_process(self) -> _Setting:
+        """Return where the switch stands outside of all blocks."""
+        return self._turned or self._asked or self._read()
 
     def _read(self) -> _Setting:
         """Return what the environment asks for, and let the log speak as it says."""
@@ -255,6 +259,11 @@ class Autotuner:
     def _forget_answers(self) -> None:
         for decision in self._governed():
             decision.forget()
+
+    def _way_out(self) -> str:
+        """Return how not to wait the next time, where Ctrl-C does not help: what the program says outranks the rest."""
+        is_said = self in _BLOCKS.get() or self._turned is not None
+        return f"{'disable_autotuner()' if is_said else f'{self.prefix}_AUTOTUNE=0'} tunes nothing"
 
     def _goal(self, decision: str, budget: int) -> int:
         """Return how many configs a run may come to: its budget, or less where the space is small."""

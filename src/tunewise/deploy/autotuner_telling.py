@@ -23,11 +23,14 @@ _FORMAT = logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s")
 
 
 class Telling:
-    """Hears the tuning runs of one library. Runs of several threads are told apart by their thread."""
+    """Hears the tuning runs of one library. Runs of several threads are told apart by their thread.
 
-    def __init__(self, library: str, variable: str, goal: Callable[[str, int], int]) -> None:
+    `way_out` says how to tune nothing where Ctrl-C does not reach a run, and `goal` how many configs one comes to.
+    """
+
+    def __init__(self, library: str, way_out: Callable[[], str], goal: Callable[[str, int], int]) -> None:
         self.log = logging.getLogger(f"{library}.autotuner")
-        self._library, self._variable, self._goal = library, variable, goal
+        self._library, self._way_out, self._goal = library, way_out, goal
         self._here = threading.local()
 
     def hear(self, event: events.Event) -> None:
@@ -59,7 +62,7 @@ class Telling:
         self._here.run = run
 
     def _line(self, run: "_Run") -> Line:
-        way_out = f"Ctrl-C {_GOES_ON}" if on_call.is_interruptible() else f"{self._variable}=0 tunes nothing"
+        way_out = f"Ctrl-C {_GOES_ON}" if on_call.is_interruptible() else self._way_out()
         line = Line(lambda columns: run.text(self._library, way_out, columns))
         _showing.add(line)
         return line

@@ -28,6 +28,7 @@ from tunewise.store import Store, renew_in_children
 from tunewise.store.locks import Turns
 
 _TURN_S = 1.0  # to wait for the right to write a verdict
+_LOST = "lost"  # key on the board: some rank could not reach it for a while
 
 
 class Ranks:
@@ -42,7 +43,8 @@ class Ranks:
         self._me = presence.name(rank)
         self._stands: dict[str, Standing] = {}
         self._turns = Turns()
-        self._is_lost = False
+        self._is_lost = False  # when it was last asked
+        self._is_wary = False
 
     def agreed(self, question: Question, answer: Answer) -> Answer:
         """Return what stands for all ranks: this answer, or the one that another published before."""
@@ -129,22 +131,31 @@ class Ranks:
         stands = self._stands.get(key)
         if stands is not None:
             return stands
-        if self._board is None or self._is_lost:
+        if self._board is None:
             return self._unreachable(key, declaration)
         try:
             said = self._board.read(f"{key}/answer")
+            if said is None and self._was_lost(self._board):
+                return self._published(key, declaration, self._default(declaration, "", by=""))
         except Lost as lost:
             return self._lost(lost, key, declaration)
         return None if said is None else self._heard(key, declaration, said)
 
     def _published(self, key: str, declaration: Declaration, standing: Standing) -> Standing:
         """Publish an answer; return the one that stands."""
-        if self._board is None or self._is_lost:
+        if self._board is None:
             return self._unreachable(key, declaration)
         try:
+            if self._was_lost(self._board):
+                standing = self._default(declaration, "the other ranks could not be reached for a while", by="")
             return self._heard(key, declaration, self._board.publish(f"{key}/answer", notes.write(standing)))
         except Lost as lost:
             return self._lost(lost, key, declaration)
+
+    def _was_lost(self, board: Board) -> bool:
+        """Return whether any rank has lost the board once: should it happen again, that one will use the default."""
+        self._is_wary = self._is_wary or board.read(_LOST) is not None
+        return self._is_wary
 
     def _timed_out(self, key: str, declaration: Declaration) -> Standing:
         """Return what stands when the time is up: the default, unless another rank was faster after all."""
@@ -166,8 +177,10 @@ class Ranks:
 
     def _unreachable(self, key: str, declaration: Declaration) -> Standing:
         """Return the default; should the board come back to life, others are to find it there."""
-        stands = self._stands[key] = self._default(declaration, "the other ranks cannot be reached", by="")
+        default = self._default(declaration, "the other ranks cannot be reached", by="")
+        stands = self._stands.setdefault(key, default)  # another thread of this rank may have heard it
         if self._board is not None:
+            self._board.leave_word(_LOST, presence.rank_of(self._me))
             self._board.leave_word(f"{key}/answer", notes.write(stands))
         return stands
 
@@ -179,8 +192,8 @@ class Ranks:
         stands = notes.read(said, Standing)
         if stands is None or notes.config_in(declaration.space, stands.config) is None:
             stands = self._default(declaration, "what stands for all ranks is not a config of this space", by="")
-        self._stands[key] = stands
-        return stands
+        self._is_lost = False
+        return self._stands.setdefault(key, stands)
 
     def _answer(self, stands: Standing, declaration: Declaration, own: Answer | None) -> Answer:
         """Return what stands as an answer: one's own, if that is what it is."""

@@ -16,15 +16,15 @@ class TorchBoard:
     """Texts in a torch.distributed store.
 
     A store on another machine may never answer: a call waits for ever if the process that hosts it is stopped. So a
-    thread makes the calls, nobody waits for it longer than `patience_s`, and a board that failed once stays lost: who
-    comes back later must not hear another answer than those who went on without it.
+    thread makes the calls, and nobody waits for it longer than `patience_s`. A store that was late is lost until it has
+    heard what was decided without it; one that failed is lost for good.
     """
 
     def __init__(self, store: Any, patience_s: float) -> None:
         self.patience_s = patience_s
         self._turn = threading.Lock()
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._lost = ""
+        self._lost = self._late = ""
         threading.Thread(target=self._serve, name="tunewise-ranks", daemon=True).start()
         # A connection of our own: the program's may be in use, by a call that waits for long.
         self._store = self._bounded(lambda: _own(store, patience_s))
@@ -40,7 +40,7 @@ class TorchBoard:
 
     def leave_word(self, key: str, text: str) -> None:
         """Have a text published, unless there is one, should the store ever answer again; nobody waits for that."""
-        self._calls.put(lambda: self._said(lambda: self._store.compare_set(key, "", text)))
+        self._calls.put(lambda: self._tell(key, text))
 
     def close(self) -> None:
         """Close our connection."""
@@ -55,7 +55,7 @@ class TorchBoard:
             call()
 
     def _bounded(self, call: Callable[[], Any]) -> Any:
-        """Return what a call gives; raises Lost if it fails or takes too long, now and ever after."""
+        """Return what a call gives; raises Lost if it fails or takes too long, or one before it did."""
         done, result = threading.Event(), []
 
         def run() -> None:
@@ -63,14 +63,19 @@ class TorchBoard:
             done.set()
 
         with self._turn:
-            if self._lost:
-                raise Lost(self._lost)
-            self._calls.put(run)
-            if not done.wait(self.patience_s):
-                self._lost = f"no answer within {self.patience_s:g} s"
-            if self._lost:
-                raise Lost(self._lost)
+            if not (self._lost or self._late):
+                self._calls.put(run)
+                if not done.wait(self.patience_s):
+                    self._late = f"no answer within {self.patience_s:g} s"
+            lost = self._lost or self._late
+        if lost:
+            raise Lost(lost)
         return result[0]
+
+    def _tell(self, key: str, text: str) -> None:
+        self._said(lambda: self._store.compare_set(key, "", text))
+        if self._calls.empty():  # all that was decided without it
+            self._late = ""
 
     def _said(self, call: Callable[[], Any]) -> Any:
         try:

@@ -1,6 +1,7 @@
 """Processes that must answer alike: the ranks of one job. Who brings them together is asked here, and only here."""
 
 import sys
+import weakref
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol
@@ -34,6 +35,7 @@ class _Process:
 
     def __init__(self) -> None:
         self.inherited: Any = None
+        self.seen: Callable[[], Any] = lambda: None  # the last group, for as long as it lives
         renew_in_children(self)
 
     def renew(self) -> None:
@@ -51,6 +53,15 @@ def agreement() -> Agreement | None:
         return None
     joined: Agreement | None = import_module(_RANKS).current()
     return joined
+
+
+def is_new_group() -> bool:
+    """Return whether this process has become part of a group since this was last asked."""
+    group = _group()
+    if group is None or group is _process.seen():
+        return False
+    _process.seen = weakref.ref(group)
+    return True
 
 
 def agreed(question: Question, answer: Answer) -> Answer:

@@ -140,9 +140,13 @@ def configure(
 
 def _sound_pins(paths: Iterable[str | Path]) -> tuple[Path, ...]:
     """Return the places of pins files; raises InvalidFile for what is none: who names one here wants it to count."""
+    said = f"pins={str(paths)!r} is not a list of files, such as ['pins.json']"
     if isinstance(paths, str | Path):
-        raise InvalidSetting(f"pins={str(paths)!r} is not a list of files, such as ['pins.json']")
-    found = tuple(Path(path).expanduser().absolute() for path in paths)
+        raise InvalidSetting(said)
+    try:
+        found = tuple(Path(path).expanduser().absolute() for path in paths)
+    except (TypeError, RuntimeError) as error:  # the latter is the home directory of nobody
+        raise InvalidSetting(f"{said}: {error}") from None
     for path in found:
         read_pins(path)
     return found
@@ -231,7 +235,10 @@ def _frame(name: Mode, accept: frozenset[str], **bounds: Any) -> Frame:
 def _rungs(accept: Iterable[str]) -> frozenset[str]:
     if isinstance(accept, str):
         raise InvalidSetting(f"accept={accept!r} is a word; give a list of rungs, such as accept=[{accept!r}]")
-    return frozenset(accept)
+    try:
+        return frozenset(accept)
+    except TypeError:
+        raise InvalidSetting(f"accept={accept!r} is not a list of rungs, such as accept=['near']") from None
 
 
 def check_bounds(accept: frozenset[str], bounds: Mapping[str, Any]) -> None:

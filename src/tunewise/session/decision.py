@@ -276,6 +276,8 @@ class Decision(Declaration):
         return others
 
     def _look_up(self, features: Mapping[str, Any], mode: Mode | None) -> Answer:
+        if agreeing.is_new_group():  # answers of before are this process's own
+            context.refresh()
         problem, chosen = self.problem(features), self.mode_in_force(mode)
         own, key = self._own, (self._where(), problem)
         seen = own.framed.get(key) or own.misses.again(key) if mode is None else None

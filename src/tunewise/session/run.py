@@ -318,9 +318,16 @@ class Run:
         return whole
 
     def _remember(self, trials: Sequence[Trial]) -> None:
-        self._store.add(self._task.subject, trials)
+        """Learn from trials and keep them for good, but for failures that may be no config's own."""
+        self._store.add(self._task.subject, [trial for trial in trials if not self._is_cut_short(trial.outcome)])
         for trial in trials:
             self._learn(trial)
+
+    def _is_cut_short(self, outcome: Outcome) -> bool:
+        """Return whether a failure may come from Ctrl-C: a compiler that a config runs hears it too, and dies of it."""
+        is_doubtful = isinstance(outcome, Failure) and self._plan.stop()
+        self.is_stopped = self.is_stopped or is_doubtful
+        return is_doubtful
 
     def _learn(self, trial: Trial) -> None:
         places = self._space.places(trial.config)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tunewise.decision import Answer
 from tunewise.decision.buckets import Bucket, next_edge, next_pow2
+from tunewise.session import agreeing
+from tunewise.settings import MEASURING
 
 if TYPE_CHECKING:
     from tunewise.session.decision import Decision, Implementation
@@ -60,8 +62,11 @@ def _constant(function: _F) -> _F:
 @_constant
 def _ask(decision: "Decision", features: tuple[tuple[str, Any], ...], mode: "Mode | None") -> int:
     """Return a ticket for an answer: plain numbers and words are all that can be a constant."""
-    ticket = next(_tickets)
-    _answers[ticket] = decision.decide(dict(features), mode=mode)
+    ticket, asked = next(_tickets), dict(features)
+    answer = decision.decide(asked, mode=mode)
+    if decision.mode_in_force(mode) in MEASURING:  # nothing is measured after this: other ranks must trace the same
+        answer = agreeing.agreed(decision._question(decision.problem(asked)), answer)
+    _answers[ticket] = answer
     _answers.pop(ticket - _MOST, None)
     return ticket
 

@@ -99,7 +99,7 @@ def _run(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], M
         measurer.close()
     if not run.is_stopped:
         store.forget_miss(task.subject)
-    if verdict.ending == "failed":
+    if verdict.ending == "failed" and not run.is_stopped:
         warnings.warn(f"{task.declaration.name}: {verdict.detail}", MeasureWarning, stacklevel=4)
     answer = None if run.is_stopped else remembered(question)
     if answer is None:  # nothing is concluded, or the store cannot keep it; the result stands all the same

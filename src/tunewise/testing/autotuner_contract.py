@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from operator import eq
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +20,7 @@ from tunewise.decision import Answer
 from tunewise.deploy.autotuner import Autotuner
 from tunewise.errors import DeterminismWarning, InvalidSetting, MeasureWarning, Nondeterministic
 from tunewise.session import Decision, configure, context, determinism
+from tunewise.settings import VARIABLES
 
 _LONGEST_S = 300
 
@@ -63,20 +65,25 @@ def measured(decision: Decision) -> int:
 class AutotunerContract:
     """What a library's users may rely on. Subclasses name a module whose LIBRARY is a `Library`, and four sizes of it.
 
-    The module must be importable in a process of its own. Tests expect a home of their own (TUNEWISE_HOME).
+    The module must be importable in a process of its own. Each test has an empty home of its own (TUNEWISE_HOME).
     """
 
     module: str
     sizes: tuple[int, int, int, int]
 
     @pytest.fixture(autouse=True)
-    def _as_it_came(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """Begin with a switch that nobody has touched, and leave it so."""
+    def _as_it_came(self, tmp_path: Path) -> Iterator[None]:
+        """Begin with an empty home and a switch that nobody has touched, whatever is set; leave all as it was."""
         tuner = self.library.tuner
-        for name in ("AUTOTUNE", "LOG_LEVEL"):
-            monkeypatch.delenv(f"{tuner.prefix}_{name}", raising=False)
-        tuner.reset()
-        yield
+        ours = [name for name in VARIABLES if name.startswith("TUNEWISE_")]
+        with pytest.MonkeyPatch.context() as patch:
+            for name in (*ours, f"{tuner.prefix}_AUTOTUNE", f"{tuner.prefix}_LOG_LEVEL"):
+                patch.delenv(name, raising=False)
+            patch.setenv("TUNEWISE_HOME", str(tmp_path / "autotuner"))
+            configure()
+            tuner.reset()
+            yield
+        configure()
         tuner.reset()
 
     @property
