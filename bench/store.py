@@ -2,7 +2,9 @@
 
 Prints, from one run: lookup+insert/s of 64 processes on one store beside plain sqlite3 used the way most programs use
 it (deferred BEGIN, SELECT, INSERT, COMMIT, the default 5 s time-out), with the errors of each; the p99 of a look-up
-while that goes on; and the time from killing the holder of a flight to its successor holding it.
+while that goes on; and the time from killing the holder of a flight to its successor holding it. Then the same crowd on
+a PostgreSQL server beside it, started for this run or given by its address, and trials a second that are added one by
+one and in batches, to both.
 """
 
 import argparse
@@ -13,22 +15,27 @@ import random
 import signal
 import sqlite3
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tunewise.store import SqliteStore
+from tunewise.settings import Place
+from tunewise.store import SqliteStore, store_at
 from tunewise.testing.store_contract import subject, timed
 
 PROCESSES = 64
+CLIENTS = 32  # of a server
+BATCH = 1_000
 _FORK = multiprocessing.get_context("fork")
 
 
-def ours(place: int, home: Path, seconds: float) -> tuple[int, int, list[float]]:
-    """Look up and insert through a SqliteStore; return (done, errors, look-up latencies)."""
-    store, rng, latencies, done, errors = SqliteStore(home), random.Random(place), [], 0, 0
+def ours(place: int, home: Place, seconds: float) -> tuple[int, int, list[float]]:
+    """Look up and insert through a store; return (done, errors, look-up latencies)."""
+    store, rng, latencies, done, errors = store_at(home), random.Random(place), [], 0, 0
     store.verdicts(subject())  # opens it; what follows is what a running program pays
     mine, trial = subject(m=place), timed(8)
     others = [subject("looked-up", m) for m in range(PROCESSES)]
@@ -72,16 +79,17 @@ def naive(place: int, home: Path, seconds: float) -> tuple[int, int, list[float]
     return done, errors, latencies
 
 
-def crowd(work: Callable[..., Any], home: Path, seconds: float) -> dict[str, float]:
+def crowd(work: Callable[..., Any], home: Place, seconds: float, processes: int = PROCESSES) -> dict[str, float]:
     """Return the rate, errors and look-up p99 of many processes that start together on a new store."""
-    home.mkdir(mode=0o700)
+    if isinstance(home, Path):
+        home.mkdir(mode=0o700)
     start, results = _FORK.Event(), _FORK.SimpleQueue()
 
     def run(place: int) -> None:
         start.wait()
         results.put(work(place, home, seconds))
 
-    members = [_FORK.Process(target=run, args=(place,)) for place in range(PROCESSES)]
+    members = [_FORK.Process(target=run, args=(place,)) for place in range(processes)]
     for member in members:
         member.start()
     start.set()
@@ -144,6 +152,70 @@ def _hold(home: Path, report: int) -> None:
         time.sleep(60)
 
 
+def added_per_s(place: Place, batch: int, seconds: float) -> float:
+    """Return how many trials a second one process adds, so many at a time."""
+    store, trials, added = store_at(place), [timed(8)] * batch, 0
+    about = subject("batches", batch)
+    store.add(about, trials)
+    start = time.perf_counter()
+    while (spent := time.perf_counter() - start) < seconds:
+        store.add(about, trials)
+        added += batch
+    store.close()
+    return added / spent
+
+
+def side_by_side(seconds: float, address: str) -> dict[str, Any]:
+    """Return the figures of both stores: a crowd of clients, single inserts and batches."""
+    with tempfile.TemporaryDirectory() as scratch:
+        places: dict[str, Place] = {"sqlite": Path(scratch) / "crowd", "postgres": address}
+        figures = {
+            name: {
+                **crowd(ours, place, seconds, CLIENTS),
+                "single_per_s": added_per_s(place, 1, seconds / 2),
+                "batched_per_s": added_per_s(place, BATCH, seconds / 2),
+            }
+            for name, place in places.items()
+        }
+    return {**figures, "batch": BATCH, "clients": CLIENTS, "server": store_at(address).info().postgres}
+
+
+@contextmanager
+def a_server(address: str | None) -> Iterator[str | None]:
+    """Give the address of a database: that named, or one on a server of our own, or None if there is no server."""
+    if address is not None:
+        yield address
+        return
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "store"))
+    import postgres_server
+
+    try:
+        server = postgres_server.started(is_durable=True)
+    except postgres_server.NoServer as error:
+        print(f"the server is left out: {error}", file=sys.stderr)
+        yield None
+        return
+    try:
+        yield server.database()
+    finally:
+        server.remove()
+
+
+def report_server(found: dict[str, Any]) -> None:
+    print(f"both stores, {found['clients']} clients (PostgreSQL {found['server']}), trials added by one process:")
+    for name in ("sqlite", "postgres"):
+        row = found[name]
+        print(
+            f"{name:8} {row['per_s']:7.0f} lookup+insert/s  {row['errors']:3.0f} errors  "
+            f"look-up p50 {1e6 * row['lookup_p50_s']:6.0f} us  single {row['single_per_s']:6.0f}/s  "
+            f"in batches of {found['batch']} {row['batched_per_s']:7.0f}/s"
+        )
+    ratio = found["postgres"]["batched_per_s"] / found["postgres"]["single_per_s"]
+    print(f"COPY / single inserts on PostgreSQL: {ratio:.1f}x")
+    _target("0 errors on PostgreSQL", found["postgres"]["errors"] == 0)
+    _target("COPY batches >= 10x single inserts", ratio >= 10)
+
+
 def measure(seconds: float, kills: int) -> dict[str, Any]:
     """Run everything once and return the figures."""
     load = os.getloadavg()[0]
@@ -193,9 +265,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--quick", action="store_true", help="two seconds instead of ten")
+    parser.add_argument("--server", metavar="ADDRESS", help="an empty PostgreSQL database instead of one of our own")
     options = parser.parse_args()
-    found = measure(2.0 if options.quick else 10.0, 3 if options.quick else 20)
-    print(json.dumps(found, indent=2)) if options.json else report(found)
+    seconds = 2.0 if options.quick else 10.0
+    found = measure(seconds, 3 if options.quick else 20)
+    with a_server(options.server) as address:
+        if address is not None:
+            found["server"] = side_by_side(seconds, address)
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return
+    report(found)
+    if "server" in found:
+        report_server(found["server"])
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 import os
 import pwd
+import re
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -15,12 +16,18 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 MEASURING: tuple[Mode, ...] = ("tune", "collect")
 OnDeterministic = Literal["error", "warn"]
 RANKS_LIMIT_S = 120.0
+Place = Path | str  # of a store: its directory or file, or the address of a PostgreSQL database
+
+_ADDRESS = re.compile(r"(?:postgres(?:ql)?://|service=)")
+# Where several places are listed: colons up to the first slash or question mark belong to user, password and port.
+_LISTED = re.compile(rf"(?:postgres(?:ql)?://[^/?]*)?[^{os.pathsep}]*")
 
 VARIABLES: dict[str, str] = {
     "TUNEWISE_HOME": "directory of the store, the locks and the compiled kernels",
     "TUNEWISE_MODE": f"mode of every decision: {', '.join(MODES)}",
     "TUNEWISE_COLLECT": "comma-separated decisions that run in collect mode",
     "TUNEWISE_USE": "comma-separated decisions that run in use mode",
+    "TUNEWISE_STORE": "the store, if not in the home: a PostgreSQL database (postgresql://...) or another directory",
     "TUNEWISE_LAYERS": f"read-only stores below the user's own, separated by {os.pathsep!r}",
     "TUNEWISE_HEURISTICS": f"files and directories of heuristics that may answer, separated by {os.pathsep!r}",
     "TUNEWISE_LOG_PATH": "file, or directory with a file for each decision, that AutoHeuristic logs go to",
@@ -43,7 +50,8 @@ class Settings:
     mode: Mode | None = None
     collect: frozenset[str] = frozenset()
     use: frozenset[str] = frozenset()
-    layers: tuple[Path, ...] = ()
+    store: Place | None = field(default=None, repr=False)  # None: in the home; an address may hold a password
+    layers: tuple[Place, ...] = field(default=(), repr=False)
     wait_s: float | None = None
     cc: str | None = None
     heuristics: tuple[Path, ...] | None = None  # None: those in the home
@@ -91,7 +99,8 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         mode=parse_mode(env["TUNEWISE_MODE"]) if env.get("TUNEWISE_MODE") else None,
         collect=_names(env.get("TUNEWISE_COLLECT", "")),
         use=_names(env.get("TUNEWISE_USE", "")),
-        layers=_paths("TUNEWISE_LAYERS", env),
+        store=parse_place(env["TUNEWISE_STORE"], "TUNEWISE_STORE") if env.get("TUNEWISE_STORE") else None,
+        layers=tuple(parse_place(text, "TUNEWISE_LAYERS") for text in _listed(env.get("TUNEWISE_LAYERS", ""))),
         wait_s=_seconds("TUNEWISE_WAIT_S", env.get("TUNEWISE_WAIT_S", "")),
         cc=env.get("CC") or None,
         heuristics=_paths("TUNEWISE_HEURISTICS", env) or None,
@@ -108,6 +117,29 @@ def parse_mode(text: str) -> Mode:
     if text not in MODES:
         raise InvalidSetting(f"mode {text!r} is not one of {', '.join(MODES)}")
     return text
+
+
+def is_server(place: Place) -> bool:
+    """Return whether a store's place is a PostgreSQL database, by an address of libpq or the name of a service."""
+    return isinstance(place, str) and _ADDRESS.match(place) is not None
+
+
+def parse_place(place: str | Path, name: str = "store") -> Place:
+    """Return where a store is: an address as it was given, anything else as an absolute path."""
+    return place if isinstance(place, str) and is_server(place) else _path(name, str(place))
+
+
+def shown(place: Place) -> str:
+    """Return a store's place as people may see it: of an address only hosts, database and service."""
+    if not isinstance(place, str) or not is_server(place):
+        return str(place)
+    if place.startswith("service="):
+        return place.split()[0]
+    main, _, query = place.partition("://")[2].partition("?")
+    if "@" in query:  # a question mark in a password that is not written as %3F: nothing behind it can be told apart
+        main, query = query.rpartition("@")[2], ""
+    kept = [part for part in query.split("&") if part.partition("=")[0] in ("service", "host", "port", "dbname")]
+    return "".join(["postgresql://", main.rpartition("@")[2], "?" if kept else "", "&".join(kept)])
 
 
 def parse_limit(value: str | float) -> float:
@@ -128,9 +160,13 @@ def parse_on_deterministic(text: str) -> OnDeterministic:
 
 
 def in_force(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables of ours that are set and heeded, with their values."""
+    """Return the variables of ours that are set and heeded, with their values as people may see them."""
     env = _trusted(os.environ) if environ is None else environ
-    return {name: env[name] for name in VARIABLES if env.get(name)}
+    secretive: dict[str, Callable[[str], str]] = {
+        "TUNEWISE_STORE": shown,
+        "TUNEWISE_LAYERS": lambda text: os.pathsep.join(map(shown, _listed(text))),
+    }
+    return {name: secretive.get(name, str)(env[name]) for name in VARIABLES if env.get(name)}
 
 
 def variable(name: str) -> str | None:
@@ -169,6 +205,10 @@ def _path(name: str, text: str) -> Path:
 
 def _paths(name: str, env: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(_path(name, text) for text in env.get(name, "").split(os.pathsep) if text)
+
+
+def _listed(text: str) -> Iterator[str]:
+    return (found for found in _LISTED.findall(text) if found)
 
 
 def _names(text: str) -> frozenset[str]:

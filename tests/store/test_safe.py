@@ -102,6 +102,22 @@ def test_disk_in_trouble_is_left_alone_for_a_while(tmp_path, told):
     assert len(SqliteStore(tmp_path / "home").trials(subject())) == 3
 
 
+def test_disk_that_stays_in_trouble_is_left_alone_longer(tmp_path, told):
+    now = [0.0]
+    _block(tmp_path / "home")
+    store = SafeStore(SqliteStore(tmp_path / "home"), warn=told.append, clock=lambda: now[0], retry_s=5.0)
+    store.add(subject(), [timed(8)])
+    now[0] = 5.0
+    store.add(subject(), [timed(16)])
+    (tmp_path / "home").unlink()
+    now[0] = 14.9
+    store.add(subject(), [timed(32)])
+    assert not (tmp_path / "home").exists()
+    now[0] = 15.0
+    store.add(subject(), [timed(64)])
+    assert len(SqliteStore(tmp_path / "home").trials(subject())) == 4
+
+
 def test_process_hears_of_trouble_once(tmp_path, unwarned):
     _block(tmp_path / "home")
     _block(tmp_path / "home2")

@@ -91,6 +91,8 @@ def _sqlite() -> Finding:
 
 
 def _home(home: Path) -> Finding:
+    if settings.current().store is not None and not home.exists():
+        return Finding("home", f"{home} (not made yet: the store lies elsewhere)")
     if not home.is_dir():
         return Finding("home", f"{home} is not a directory; set TUNEWISE_HOME to one that can be made", is_trouble=True)
     reason = why_unsafe(home) or why_remote(home)
@@ -109,7 +111,8 @@ def _store() -> Finding:
     holds = {"trial": held.trials, "verdict": held.verdicts, "problem": held.subjects, "miss": held.misses}
     counts = ", ".join(count(number, thing) for thing, number in holds.items())
     layers = f", over {count(len(held.layers), 'layer')}" if held.layers else ""
-    return Finding("store", f"{counts}, {held.size_bytes / 1024:.0f} KiB, schema {held.schema}{layers}")
+    where = f"{held.place}: " if held.postgres else ""
+    return Finding("store", f"{where}{counts}, {held.size_bytes / 1024:.0f} KiB, schema {held.schema}{layers}")
 
 
 def _compiler() -> Finding:

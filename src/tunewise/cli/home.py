@@ -17,7 +17,7 @@ FORGETS = "tunewise.forgets"  # in a context's meta: what this command measures 
 def at_home(home: str) -> Iterator[None]:
     """Keep everything in `home`: the store, the locks, and the compiled kernels, in child processes too."""
     try:
-        with with_variable("TUNEWISE_HOME", os.path.abspath(home)):
+        with with_variable("TUNEWISE_HOME", os.path.abspath(home)), with_variable("TUNEWISE_STORE", ""):
             configure()
             yield
     finally:

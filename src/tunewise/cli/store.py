@@ -11,8 +11,10 @@ from tunewise.cli.screen import Amount, Screen, count, example, json_option, pas
 from tunewise.decision import detect, environment
 from tunewise.errors import InvalidFile, NotFound
 from tunewise.session.recall import unknown
+from tunewise.settings import parse_place
 from tunewise.store import Imported, Prune, Pruned, StoreInfo, elsewhere, export_to, import_from
 from tunewise.store import merge as merge_stores
+from tunewise.store import migrate as migrate_store
 
 _DAY_S = 86_400.0
 _existing = click.Path(path_type=Path)
@@ -41,8 +43,9 @@ def info(screen: Screen, as_json: bool) -> None:
 def info_rows(held: StoreInfo) -> list[tuple[str, str]]:
     """Return what a store holds as names and values."""
     by_name = [(f"trials of {name}", str(trials)) for name, trials in held.decisions.items()]
+    engine = f"PostgreSQL {held.postgres}" if held.postgres else f"SQLite {held.sqlite}"
     return [
-        ("schema", f"{held.schema} (SQLite {held.sqlite})" + (", read only" if held.is_read_only else "")),
+        ("schema", f"{held.schema} ({engine})" + (", read only" if held.is_read_only else "")),
         ("size", f"{held.size_bytes / 1024:.0f} KiB"),
         ("trials", str(held.trials)),
         *by_name,
@@ -96,15 +99,41 @@ def import_(screen: Screen, file: Path, as_json: bool) -> None:
 
 
 @store.command(epilog=example("tunewise --home other store info", "tunewise store merge other"))
-@click.argument("other", type=_existing)
+@click.argument("other")
 @json_option
 @pass_screen
-def merge(screen: Screen, other: Path, as_json: bool) -> None:
+def merge(screen: Screen, other: str, as_json: bool) -> None:
     """Add what another store knows.
 
-    OTHER is its home directory, or its file.
+    OTHER is its home directory, or its file, or the address of a PostgreSQL database.
     """
-    _tell_imported(screen, merge_stores(sound_store(), other), as_json)
+    _tell_imported(screen, merge_stores(sound_store(), parse_place(other, "OTHER")), as_json)
+
+
+@store.command(
+    epilog=example(
+        "tunewise --home other store info",
+        "tunewise store migrate --from other --to copy",
+    )
+)
+@click.option("--from", "source", required=True, metavar="PLACE", help="The store that is read.")
+@click.option(
+    "--to", "target", required=True, metavar="PLACE", help="The store that is added to, begun if there is none."
+)
+@json_option
+@pass_screen
+def migrate(screen: Screen, source: str, target: str, as_json: bool) -> None:
+    """Copy everything from one store to another.
+
+    PLACE is a store's home directory, its file, or the address of a PostgreSQL database, such as
+    postgresql:///?service=team. What is known there already is passed over; the source stays as it is.
+    """
+
+    def tell(read: int, expected: int) -> None:
+        screen.say(f"{read} of {count(expected, 'record')} looked at")
+
+    copied = migrate_store(parse_place(source, "--from"), parse_place(target, "--to"), tell)
+    _tell_imported(screen, copied, as_json)
 
 
 @store.command(

@@ -87,13 +87,14 @@ def current_store() -> Store:
     """Return the store in force, opened the first time; trouble with it costs one warning and no more."""
     with _process.lock:
         if _process.store is None:
-            _process.store = open_store(settings.current())
+            _process.store = open_store(settings.current(), heard=_heard)
         return _process.store
 
 
 def configure(
     *,
     home: str | Path | None = None,
+    store: str | Path | None = None,
     mode: Mode | None = None,
     layers: Iterable[str | Path] | None = None,
     heuristics: Iterable[str | Path] | None = None,
@@ -105,19 +106,23 @@ def configure(
 ) -> None:
     """Set for this process what the environment variables set: where the store lies, the mode, read-only layers.
 
-    `heuristics` are files and directories of heuristics that may answer, and `log_path` is where AutoHeuristic logs
-    go; `opencl_device` is the device that OpenCL kernels run on, and `ranks_limit_s` in how many seconds the ranks of a
-    job must agree on a problem; `on_deterministic` is what tuning does where nothing may be measured, `error` or
-    `warn`, and `pins` are files of frozen answers. What is left out falls back to the environment, which is read again.
-    Answers kept in memory are dropped. Raises InvalidSetting, or InvalidFile for a pins file that is none.
+    `home` is a directory; `store` is a PostgreSQL database (`postgresql://...`) that is used instead of the file in
+    the home, or another directory, and `layers` are such places too. `heuristics` are files and directories of
+    heuristics that may answer, and `log_path` is where AutoHeuristic logs go; `opencl_device` is the device that
+    OpenCL kernels run on, and `ranks_limit_s` in how many seconds the ranks of a job must agree on a problem;
+    `on_deterministic` is what tuning does where nothing may be measured, `error` or `warn`, and `pins` are files of
+    frozen answers. What is left out falls back to the environment, which is read again. Answers kept in memory are
+    dropped. Raises InvalidSetting, or InvalidFile for a pins file that is none.
     """
     fresh = settings.load()
-    if home is not None:
-        fresh = replace(fresh, home=Path(home).expanduser().absolute())
+    if home is not None:  # with its own store: what an argument says counts before the environment
+        fresh = replace(fresh, home=Path(home).expanduser().absolute(), store=None)
+    if store is not None:
+        fresh = replace(fresh, store=settings.parse_place(store))
     if mode is not None:
         fresh = replace(fresh, mode=settings.parse_mode(mode))
     if layers is not None:
-        fresh = replace(fresh, layers=tuple(Path(layer) for layer in layers))
+        fresh = replace(fresh, layers=tuple(settings.parse_place(layer, "layers") for layer in layers))
     if heuristics is not None:
         fresh = replace(fresh, heuristics=tuple(Path(place).expanduser().absolute() for place in heuristics))
     if log_path is not None:
@@ -156,6 +161,13 @@ def refresh() -> None:
     """Drop all answers kept in memory, so that the next question looks into the store again."""
     for holder in holders():
         holder.forget()
+
+
+def _heard(decision: str | None) -> None:
+    """Drop the answers of a decision for which another process has concluded something; None: of all."""
+    for holder in holders():
+        if decision is None or getattr(holder, "name", None) == decision:
+            holder.forget()
 
 
 def holders() -> list[Forgetful]:

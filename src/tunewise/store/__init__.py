@@ -1,11 +1,12 @@
-"""Remembering: every trial and verdict, in memory or in one SQLite file that many processes share."""
+"""Remembering: every trial and verdict, in memory, in an SQLite file that processes share, or on a team's server."""
 
 from tunewise.store.base import Flight, Prune, Pruned, Store, StoreInfo, elsewhere
-from tunewise.store.exchange import Imported, export_to, import_from, merge
+from tunewise.store.exchange import Imported, export_to, import_from, merge, migrate
 from tunewise.store.layers import LayeredStore
 from tunewise.store.locks import renew_in_children
 from tunewise.store.memory import MemoryStore
-from tunewise.store.opening import open_store
+from tunewise.store.opening import open_store, store_at
+from tunewise.store.postgres import PostgresStore
 from tunewise.store.safe import SafeStore
 from tunewise.store.sqlite import SqliteStore
 
@@ -14,6 +15,7 @@ __all__ = [
     "Imported",
     "LayeredStore",
     "MemoryStore",
+    "PostgresStore",
     "Prune",
     "Pruned",
     "SafeStore",
@@ -24,6 +26,8 @@ __all__ = [
     "export_to",
     "import_from",
     "merge",
+    "migrate",
     "open_store",
     "renew_in_children",
+    "store_at",
 ]

@@ -35,7 +35,7 @@ class Flight(Protocol):
 class StoreInfo:
     """What a store holds, for people."""
 
-    place: str  # path of its file, or "memory"
+    place: str  # path of its file, host and database, or "memory"
     schema: int
     trials: int
     verdicts: int
@@ -43,7 +43,8 @@ class StoreInfo:
     misses: int
     size_bytes: int
     decisions: Mapping[str, int] = field(default_factory=dict)  # name -> trials
-    sqlite: str = ""
+    sqlite: str = ""  # version of the library, if it is a file
+    postgres: str = ""  # version of the server, if there is one
     is_read_only: bool = False
     trouble: str | None = None  # why new facts stay in memory, if they do
     layers: tuple["StoreInfo", ...] = ()

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from tunewise.errors import DamagedStore, StoreError
 from tunewise.store import schema
 from tunewise.store.home import prepare, why_remote
-from tunewise.store.locks import LockFile, lock_file
+from tunewise.store.locks import LockFile, keep_for_ever, lock_file
 
 FILE_NAME = "store.sqlite3"
 LOCK_NAME = "store.lock"
@@ -245,7 +245,7 @@ class Database:
     def _after_fork_in_child(self) -> None:
         self._threads = threading.RLock()
         if self._db is not None:
-            _never_close(self._db)
+            keep_for_ever(self._db)  # closing it would undo the parent's locks
         self._db = None
 
 
@@ -281,13 +281,6 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-def _never_close(db: sqlite3.Connection) -> None:
-    """Keep an inherited connection alive to the end of the process: closing it would undo the parent's locks."""
-    import ctypes  # rare, and not worth its time at every start
-
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
 
 
 _live: weakref.WeakSet[Database] = weakref.WeakSet()

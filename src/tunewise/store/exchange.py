@@ -1,17 +1,18 @@
 """Facts on the move: from one store to another, and to and from files."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 from tunewise.decision import Failure, Trial, Verdict
-from tunewise.errors import InvalidFile, NotFound
+from tunewise.errors import InvalidFile, NotFound, StoreError
 from tunewise.formats import records
 from tunewise.formats.records import Record, Tally
+from tunewise.settings import Place, parse_place, shown
 from tunewise.store.base import Store
-from tunewise.store.sqlite import SqliteStore
+from tunewise.store.opening import store_at
 
 _BATCH = 2_000
 _PLAIN = re.compile(
@@ -69,25 +70,54 @@ def import_from(store: Store, path: Path) -> Imported:
     return Imported(added, tally.read - added, tally.damaged, tally.refused)
 
 
-def merge(store: Store, other: Store | Path) -> Imported:
-    """Add what another store knows and this one does not: a store, or the path of one's directory or file."""
-    if not isinstance(other, Path):
-        return _merged(store, other)
-    if not other.exists():
-        raise NotFound(f"there is no store at {other}")
-    source = SqliteStore(other, is_shared=True)
+def merge(store: Store, other: Store | Place, progress: Callable[[int], None] = lambda read: None) -> Imported:
+    """Add what another store knows and this one does not: a store, or the place of one.
+
+    `progress` is told now and then how many facts were looked at. Raises NotFound if there is no such store.
+    """
+    if not isinstance(other, Path | str):
+        return _merged(store, other, progress)
+    source = _readable(parse_place(other))
     try:
-        return _merged(store, source)
+        return _merged(store, source, progress)
     finally:
         source.close()
 
 
-def _merged(store: Store, other: Store) -> Imported:
+def migrate(source: Place, target: Place, progress: Callable[[int, int], None] = lambda read, all_: None) -> Imported:
+    """Copy every trial and verdict from the store at one place to that at another, a file or a PostgreSQL database.
+
+    What is known there already is passed over, so a copy that was broken off goes on when it is made again. Nothing is
+    removed from the source. Raises NotFound if there is no store, StoreError if one cannot be used or both are one.
+    """
+    source, target = parse_place(source), parse_place(target)
+    if source == target:
+        raise StoreError(f"{shown(source)} cannot be copied to itself; name another place")
+    below, above = _readable(source), store_at(target)
+    try:
+        held = below.info()
+        expected = held.trials + held.verdicts
+        above.info()  # a target that cannot be used is told before anything is read
+        return _merged(above, below, lambda read: progress(read, expected))
+    finally:
+        below.close()
+        above.close()
+
+
+def _readable(place: Place) -> Store:
+    if isinstance(place, Path) and not place.exists():
+        raise NotFound(f"there is no store at {place}")
+    return store_at(place, is_shared=True)
+
+
+def _merged(store: Store, other: Store, progress: Callable[[int], None]) -> Imported:
     tally = Tally()
 
     def counted() -> Iterator[Record]:
         for record in other.records():
             tally.read += 1
+            if tally.read % _BATCH == 0:
+                progress(tally.read)
             yield record
 
     added = _absorb(store, counted())

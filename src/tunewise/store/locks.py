@@ -231,6 +231,13 @@ def renew_in_children(holder: Renewable) -> None:
     _watch_forks()
 
 
+def keep_for_ever(inherited: object) -> None:
+    """Keep a parent's connection alive to the end of this process: its destructor must not speak for the parent."""
+    import ctypes  # rare, and not worth its time at every start
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+
+
 # POSIX locks are a fact of the whole process, so who holds them must be known once in the process too.
 _by_path: weakref.WeakValueDictionary[str, LockFile] = weakref.WeakValueDictionary()
 _finding = threading.RLock()

@@ -3,21 +3,33 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tunewise.settings import Settings
+from tunewise.settings import Place, Settings, is_server
 from tunewise.store.base import Store
 from tunewise.store.layers import LayeredStore
+from tunewise.store.listening import Heard
+from tunewise.store.postgres import PostgresStore
 from tunewise.store.safe import SafeStore
 from tunewise.store.sqlite import SqliteStore
 
 
-def open_store(place: Settings | Path, layers: Sequence[Path] = ()) -> Store:
-    """Return the user's store over read-only layers, each a store's directory or file, as settings or a path name them.
+def open_store(place: Settings | Place, layers: Sequence[Place] = (), *, heard: Heard | None = None) -> Store:
+    """Return the user's store over read-only layers, as settings or places name them.
 
-    Nothing is touched before the first use, and no trouble with a disk is ever raised: see SafeStore.
+    A place is a store's directory or file, or the address of a PostgreSQL database; `heard` is told what other
+    processes conclude there. Nothing is touched before the first use, and no trouble with a disk or a server is ever
+    raised: see SafeStore.
     """
-    home, below = (place.home, place.layers) if isinstance(place, Settings) else (place, ())
-    layers = (*layers, *below)
-    top = SafeStore(SqliteStore(home))
+    if isinstance(place, Settings):
+        layers = (*layers, *place.layers)
+        place = place.store or place.home
+    top = SafeStore(store_at(place, heard=heard))
     if not layers:
         return top
-    return LayeredStore(top, [SafeStore(SqliteStore(layer, is_shared=True)) for layer in layers])
+    return LayeredStore(top, [SafeStore(store_at(layer, is_shared=True, heard=heard)) for layer in layers])
+
+
+def store_at(place: Place, *, is_shared: bool = False, heard: Heard | None = None) -> SqliteStore | PostgresStore:
+    """Return the store at a place, which raises StoreError in any trouble; with `is_shared` it is only read."""
+    if is_server(place):
+        return PostgresStore(str(place), is_shared=is_shared, heard=heard)
+    return SqliteStore(Path(place), is_shared=is_shared)

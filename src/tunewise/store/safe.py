@@ -1,9 +1,11 @@
 """The store that never breaks a program: whatever the disk does, facts are kept, and one warning says why."""
 
+import atexit
 import logging
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -18,6 +20,7 @@ from tunewise.store.memory import MemoryStore
 from tunewise.store.sqlite import SqliteStore
 
 RETRY_S = 5.0
+_LONGEST_PAUSE = 12  # times that: a server that does not answer costs seconds each time it is asked
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _warned = threading.Event()
@@ -34,23 +37,28 @@ def warn_once(text: str) -> None:
 
 @dataclass(slots=True)
 class _Trouble:
-    """Whether the disk is worth asking: after a failure it is left alone for a while."""
+    """Whether the disk is worth asking: after a failure it is left alone for a while, after more of them longer."""
 
     reason: str | None = None
     until: float = 0.0
+    failures: int = 0
+
+    def end(self) -> None:
+        """Note that it works."""
+        self.reason, self.failures = None, 0
 
 
 class SafeStore:
-    """A store on disk whose troubles stay inside: a full or read-only disk, a corrupt file, a directory not ours.
+    """A store on disk or a server whose troubles stay inside: a full disk, a corrupt file, a server that restarts.
 
-    While the disk cannot be written, new facts are kept in memory, are read from there, and are written as soon as the
-    disk takes them again. A corrupt file is renamed and a new one begun. The caller hears of the first trouble by one
-    StoreWarning; nothing else is raised, except for facts that make no sense in any store.
+    While it cannot be written, new facts are kept in memory, are read from there, and are written as soon as it takes
+    them again, tried a last time when the program ends. A corrupt file is renamed and a new one begun. The caller hears
+    of the first trouble by one StoreWarning; nothing else is raised, except for facts that make no sense in any store.
     """
 
     def __init__(
         self,
-        disk: SqliteStore,
+        disk: Store,
         *,
         warn: Callable[[str], None] = warn_once,
         clock: Callable[[], float] = time.monotonic,
@@ -160,7 +168,7 @@ class SafeStore:
             self._note(self._reading, error)
             self._warn(f"{error}. It is left out for now.")
             return otherwise()
-        self._reading.reason = None
+        self._reading.end()
         return answer
 
     def _write(self, act: Callable[[Store], _T]) -> _T:
@@ -169,6 +177,8 @@ class SafeStore:
             if done:
                 return result[0]
             kept = act(self._memory)
+            if not self._waiting:
+                atexit.register(_close, weakref.ref(self))
             self._waiting.append(act)
         self._warn(f"{self._writing.reason}. Results are kept in memory until it can be used.")
         return kept
@@ -183,7 +193,7 @@ class SafeStore:
         except StoreError as error:
             self._note(self._writing, error)
             return False, []
-        self._writing.reason = None
+        self._writing.end()
         return True, [result]
 
     def _write_waiting(self) -> None:
@@ -204,6 +214,8 @@ class SafeStore:
         try:
             return act(self._disk)
         except DamagedStore as error:
+            if not isinstance(self._disk, SqliteStore):
+                raise
             aside = self._disk.set_aside()
             result = act(self._disk)
             if aside is not None:
@@ -211,7 +223,15 @@ class SafeStore:
             return result
 
     def _note(self, trouble: _Trouble, error: StoreError) -> None:
-        trouble.reason, trouble.until = str(error), self._clock() + self._retry_s
+        pause_s = self._retry_s * min(2**trouble.failures, _LONGEST_PAUSE)
+        trouble.reason, trouble.until = str(error), self._clock() + pause_s
+        trouble.failures += 1
+
+
+def _close(reference: "weakref.ref[SafeStore]") -> None:
+    store = reference()
+    if store is not None:
+        store.close()
 
 
 class _SafeFlight:

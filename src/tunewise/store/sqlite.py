@@ -3,20 +3,27 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal, TypeVar
 
-from tunewise.decision import Miss, Problem, Subject, Trial, Verdict, canonical
+from tunewise.decision import Miss, Subject, Trial, Verdict
 from tunewise.formats import facts
 from tunewise.formats.records import Record
 from tunewise.store.base import MAX_MISSES, Flight, Prune, Pruned, StoreInfo
 from tunewise.store.database import FILE_NAME, Database
 from tunewise.store.locks import ByteFlight
+from tunewise.store.rows import (
+    About,
+    Fact,
+    Table,
+    fact_of,
+    fact_row,
+    miss_key,
+    miss_of,
+    subject_of,
+    subject_row,
+    written,
+)
 
 _PAGE = 500
-_F = TypeVar("_F", Trial, Verdict)
-_Table = Literal["trials", "verdicts"]
-_About = tuple[str, str, bytes, str]  # a row of subjects: digest, decision, identity, body
-_Row = tuple[float, bytes, str]  # a row of trials or verdicts: at, identity, body
 
 _INSERT = {
     "trials": "INSERT INTO trials (subject, at, identity, body) VALUES (?, ?, ?, ?)",
@@ -68,9 +75,9 @@ class SqliteStore:
     def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
         """Append trials, all of them or none."""
         digest = subject.digest
-        rows = [_row(digest, trial.at, facts.write_trial(trial)) for trial in trials]
+        rows = [fact_row(digest, trial.at, facts.write_trial(trial)) for trial in trials]
         if rows:
-            about = _about(subject, digest)
+            about = subject_row(subject, digest)
             with self._database.writing() as db:
                 key = _key(db, about)
                 db.executemany(_INSERT["trials"], [(key, *row) for row in rows])
@@ -82,7 +89,7 @@ class SqliteStore:
     def conclude(self, subject: Subject, verdict: Verdict) -> None:
         """Append a verdict; it is on the disk when this returns."""
         digest = subject.digest
-        about, row = _about(subject, digest), _row(digest, verdict.at, facts.write_verdict(verdict))
+        about, row = subject_row(subject, digest), fact_row(digest, verdict.at, facts.write_verdict(verdict))
         with self._database.writing(is_durable=True) as db:
             db.execute(_INSERT["verdicts"], (_key(db, about), *row))
 
@@ -95,7 +102,7 @@ class SqliteStore:
         digest = subject.digest
         with self._database.reading() as db:
             bodies = db.execute(_LAST_WRITTEN, (digest,)).fetchall()
-        known = (_subject(digest, body) for (body,) in bodies)
+        known = (subject_of(digest, body) for (body,) in bodies)
         return next((found for found in known if found is not None), None)
 
     def subjects(self, decision: str | None = None) -> list[Subject]:
@@ -106,7 +113,7 @@ class SqliteStore:
             ).fetchall()
         found: dict[str, Subject] = {}
         for digest, body in rows:
-            subject = _subject(digest, body)
+            subject = subject_of(digest, body)
             if subject is not None:
                 found[digest] = subject
         return list(found.values())
@@ -133,7 +140,7 @@ class SqliteStore:
                 " WHERE ?1 IS NULL OR decision = ?1 ORDER BY count DESC, rowid",
                 (decision,),
             ).fetchall()
-        return [miss for miss in (_miss(*row) for row in rows) if miss is not None]
+        return [miss for miss in (miss_of(*row) for row in rows) if miss is not None]
 
     def forget_miss(self, subject: Subject) -> None:
         """Drop the misses of a subject's decision and problem."""
@@ -157,8 +164,8 @@ class SqliteStore:
     def absorb(self, records: Iterable[Record]) -> int:
         """Add the records that are not known yet and return how many those were; all or none."""
         # Read all first: records may come from another store, and two locks held at once can wait for each other.
-        given = [_written(record) for record in records]
-        known: dict[tuple[_Table, str], set[bytes]] = {}
+        given = [written(record) for record in records]
+        known: dict[tuple[Table, str], set[bytes]] = {}
         added = 0
         with self._database.writing(is_durable=True) as db:
             for about, table, row in given:
@@ -223,25 +230,25 @@ class SqliteStore:
         """Close the file; the next use opens it again."""
         self._database.close()
 
-    def _facts(self, table: _Table, subject: Subject, read: Callable[[str], _F]) -> list[_F]:
+    def _facts(self, table: Table, subject: Subject, read: Callable[[str], Fact]) -> list[Fact]:
         digest = subject.digest
         with self._database.reading() as db:
             rows = db.execute(_OF_SUBJECT[table], (digest,)).fetchall()
-        read_rows = (_fact(digest, identity, body, read) for identity, body in rows)
+        read_rows = (fact_of(digest, identity, body, read) for identity, body in rows)
         return [fact for fact in read_rows if fact is not None]
 
     def _subjects_by_key(self) -> dict[int, tuple[str, Subject]]:
         with self._database.reading() as db:
             rows = db.execute("SELECT id, digest, body FROM subjects").fetchall()
-        found = ((key, digest, _subject(digest, body)) for key, digest, body in rows)
+        found = ((key, digest, subject_of(digest, body)) for key, digest, body in rows)
         return {key: (digest, subject) for key, digest, subject in found if subject is not None}
 
     def _pages(
         self,
-        table: _Table,
+        table: Table,
         subjects: dict[int, tuple[str, Subject]],
         decision: str | None,
-        read: Callable[[str], _F],
+        read: Callable[[str], Fact],
     ) -> Iterator[Record]:
         # Page by page: a reader that is slow, or forks, must not keep a query open that checkpoints wait for.
         last = 0
@@ -252,7 +259,7 @@ class SqliteStore:
                 digest, subject = subjects.get(key, ("", None))
                 if subject is None or decision not in (None, subject.decision):
                     continue
-                fact = _fact(digest, identity, body, read)
+                fact = fact_of(digest, identity, body, read)
                 if fact is not None:
                     yield Record(subject, fact)
             if len(rows) < _PAGE:
@@ -260,17 +267,7 @@ class SqliteStore:
             last = rows[-1][0]
 
 
-def miss_key(decision: str, problem: Problem) -> str:
-    """Return what misses are counted by: not the environment, since tuning the problem anywhere settles it here."""
-    return canonical.digest({"decision": decision, "problem": dict(problem)})
-
-
-def _about(subject: Subject, digest: str) -> _About:
-    body = facts.write_subject(subject)
-    return digest, subject.decision, facts.identity(digest, body), body.decode()
-
-
-def _key(db: sqlite3.Connection, about: _About) -> int:
+def _key(db: sqlite3.Connection, about: About) -> int:
     """Return the row number of a subject, added if it is new."""
     # Found the way readers find it, and compared whole: facts must not be tied to a row that has been damaged.
     found = db.execute(
@@ -281,43 +278,6 @@ def _key(db: sqlite3.Connection, about: _About) -> int:
     added = db.execute("INSERT INTO subjects (digest, decision, identity, body) VALUES (?, ?, ?, ?)", about)
     assert added.lastrowid is not None
     return added.lastrowid
-
-
-def _row(digest: str, at: float, body: bytes) -> _Row:
-    return at, facts.identity(digest, body), body.decode()
-
-
-def _written(record: Record) -> tuple[_About, _Table, _Row]:
-    digest, fact = record.subject.digest, record.fact
-    about = _about(record.subject, digest)
-    if isinstance(fact, Trial):
-        return about, "trials", _row(digest, fact.at, facts.write_trial(fact))
-    return about, "verdicts", _row(digest, fact.at, facts.write_verdict(fact))
-
-
-def _subject(digest: str, body: str) -> Subject | None:
-    """Return the subject of a row, or None if the row is damaged."""
-    try:
-        subject = facts.read_subject(body)
-        return subject if subject.digest == digest else None
-    except (ValueError, TypeError):
-        return None
-
-
-def _fact(digest: str, identity: bytes, body: str, read: Callable[[str], _F]) -> _F | None:
-    """Return the fact of a row, or None if the row is damaged."""
-    try:
-        return read(body) if facts.identity(digest, body.encode()) == identity else None
-    except (ValueError, TypeError, AttributeError):  # a flipped type makes a number of what was text
-        return None
-
-
-def _miss(key: str, decision: str, asked_as: str, body: str, count: int) -> Miss | None:
-    try:
-        problem = facts.read_problem(body)
-        return Miss(decision, problem, int(count), asked_as) if miss_key(decision, problem) == key else None
-    except (ValueError, TypeError):
-        return None
 
 
 def _sum(db: sqlite3.Connection, query: str, keys: list[int], before: float) -> int:
