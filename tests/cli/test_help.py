@@ -19,9 +19,13 @@ def commands(group: click.Group, *above: str) -> Iterator[tuple[str, ...]]:
 
 
 ALL = [(), *commands(app)]
-# Examples of these compile C++ for a minute or so; what they do is tested beside them.
+# Examples of these compile and measure for a minute or so; what they do is tested beside them.
 _SLOW = [
-    ("torch", verb) for verb in ("collect", "create-validation", "train", "validate", "compare", "convert", "workflow")
+    ("demo",),
+    *(
+        ("torch", verb)
+        for verb in ("collect", "create-validation", "train", "validate", "compare", "convert", "workflow")
+    ),
 ]
 _RUN = [pytest.param(verb, marks=pytest.mark.full if verb in _SLOW else (), id=" ".join(verb)) for verb in ALL]
 
