@@ -7,8 +7,9 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -31,6 +32,33 @@ class Turns:
                 return False
             self._taken.add(key)
             return True
+
+    def take_by(
+        self,
+        key: Hashable,
+        ask: Callable[[], bool],
+        wait_s: float | None,
+        longest_pause_s: float = _LONGEST_PAUSE_S,
+    ) -> bool:
+        """Return True once the key is ours among threads, and `ask` says among processes; False if that took longer.
+
+        `ask` is called again after pauses, each twice as long as the one before it up to the longest.
+        """
+        deadline = inf if wait_s is None else time.monotonic() + wait_s
+        if not self.take(key, wait_s):
+            return False
+        pause_s, is_ours = _FIRST_PAUSE_S, False
+        try:
+            while not (is_ours := ask()):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                time.sleep(min(pause_s, left))
+                pause_s = min(2 * pause_s, longest_pause_s)
+            return True
+        finally:
+            if not is_ours:
+                self.give(key)
 
     def give(self, key: Hashable) -> None:
         """Let the next thread have the key."""
@@ -74,20 +102,7 @@ class LockFile:
 
     def acquire(self, byte: int, wait_s: float | None) -> bool:
         """Return True once a byte is ours; waits by asking again, so that no wait can be part of a kernel's cycle."""
-        deadline = None if wait_s is None else time.monotonic() + wait_s
-        if not self._turns.take(byte, wait_s):
-            return False
-        pause_s, is_ours = _FIRST_PAUSE_S, False
-        try:
-            while not (is_ours := self._lock(byte, waits=False)):
-                if deadline is not None and time.monotonic() >= deadline:
-                    return False
-                time.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            return True
-        finally:
-            if not is_ours:
-                self._turns.give(byte)
+        return self._turns.take_by(byte, lambda: self._lock(byte, waits=False), wait_s)
 
     def release(self, byte: int) -> None:
         """Give a byte back."""

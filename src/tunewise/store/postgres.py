@@ -1,6 +1,7 @@
 """The store on a PostgreSQL server that a team shares."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from tunewise.decision import Miss, Subject, Trial, Verdict
@@ -10,7 +11,21 @@ from tunewise.store.base import MAX_MISSES, Flight, Prune, Pruned, StoreInfo
 from tunewise.store.listening import Heard, Listener
 from tunewise.store.locks import ByteFlight
 from tunewise.store.postgres_rows import NEW_SUBJECTS, about_row, keys_of, put, written_row
-from tunewise.store.rows import TABLES, About, Fact, Row, Table, fact_of, fact_row, miss_key, miss_of, subject_of
+from tunewise.store.rows import (
+    TABLES,
+    About,
+    Fact,
+    Row,
+    Table,
+    fact_row,
+    facts_in,
+    miss_key,
+    miss_of,
+    records_in,
+    subject_of,
+    subjects_by_key,
+    subjects_in,
+)
 from tunewise.store.server import Server, storable, stored
 
 _PAGE = 2_000
@@ -131,12 +146,7 @@ class PostgresStore:
 
     def subjects(self, decision: str | None = None) -> list[Subject]:
         """Return every subject that has trials or verdicts, in the order they were first seen."""
-        found: dict[str, Subject] = {}
-        for digest, body in self._all(_SUBJECTS, {"name": decision and storable(decision)}):
-            subject = subject_of(digest, body)
-            if subject is not None:
-                found[digest] = subject
-        return list(found.values())
+        return subjects_in(self._all(_SUBJECTS, {"name": decision and storable(decision)}))
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
@@ -174,8 +184,8 @@ class PostgresStore:
     def records(self, decision: str | None = None) -> Iterator[Record]:
         """Yield every trial and verdict with its subject: trials first, each kind in order of adding."""
         subjects = self._subjects_by_key()
-        yield from self._pages("trials", subjects, decision, facts.read_trial)
-        yield from self._pages("verdicts", subjects, decision, facts.read_verdict)
+        yield from records_in(partial(self._page, "trials"), subjects, decision, facts.read_trial)
+        yield from records_in(partial(self._page, "verdicts"), subjects, decision, facts.read_verdict)
 
     def absorb(self, records: Iterable[Record]) -> int:
         """Add the records that are not known yet and return how many those were; all or none."""
@@ -228,33 +238,13 @@ class PostgresStore:
 
     def _facts(self, table: Table, subject: Subject, read: Callable[[str], Fact]) -> list[Fact]:
         digest = subject.digest
-        rows = self._all(_OF_SUBJECT[table], (digest,))
-        read_rows = (fact_of(digest, identity, body, read) for identity, body in rows)
-        return [fact for fact in read_rows if fact is not None]
+        return facts_in(digest, self._all(_OF_SUBJECT[table], (digest,)), read)
 
     def _subjects_by_key(self) -> dict[int, tuple[str, Subject]]:
-        rows = self._all("SELECT id, digest, body FROM tunewise.subjects")
-        found = ((key, digest, subject_of(digest, body)) for key, digest, body in rows)
-        return {key: (digest, subject) for key, digest, subject in found if subject is not None}
+        return subjects_by_key(self._all("SELECT id, digest, body FROM tunewise.subjects"))
 
-    def _pages(
-        self,
-        table: Table,
-        subjects: dict[int, tuple[str, Subject]],
-        decision: str | None,
-        read: Callable[[str], Fact],
-    ) -> Iterator[Record]:
-        last, is_more = 0, True
-        while is_more:
-            rows = self._all(_PAGES[table], (last, _PAGE))
-            for _, key, identity, body in rows:
-                digest, subject = subjects.get(key, ("", None))
-                if subject is None or decision not in (None, subject.decision):
-                    continue
-                fact = fact_of(digest, identity, body, read)
-                if fact is not None:
-                    yield Record(subject, fact)
-            last, is_more = rows[-1][0] if rows else last, len(rows) == _PAGE
+    def _page(self, table: Table, last: int) -> list[tuple[int, int, bytes, str]]:
+        return self._all(_PAGES[table], (last, _PAGE))
 
     def _absorbed(self, db: Any, given: Sequence[tuple[About, Table, Row]]) -> int:
         # One at a time: two who bring the same facts would both find them unknown.

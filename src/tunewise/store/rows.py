@@ -1,6 +1,6 @@
 """Facts as rows of tables and back: what every database of ours holds, each row with a checksum of its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar, get_args
 
 from tunewise.decision import Miss, Problem, Subject, Trial, Verdict, canonical
@@ -54,6 +54,47 @@ def fact_of(digest: str, identity: bytes, body: str, read: Callable[[str], Fact]
         return read(body) if facts.identity(digest, body.encode()) == identity else None
     except (ValueError, TypeError, AttributeError):  # a flipped type makes a number of what was text
         return None
+
+
+def subjects_in(rows: Iterable[tuple[str, str]]) -> list[Subject]:
+    """Return the subjects of rows of (digest, body), each digest once, in the order they were first seen."""
+    found: dict[str, Subject] = {}
+    for digest, body in rows:
+        subject = subject_of(digest, body)
+        if subject is not None:
+            found[digest] = subject
+    return list(found.values())
+
+
+def subjects_by_key(rows: Iterable[tuple[int, str, str]]) -> dict[int, tuple[str, Subject]]:
+    """Return digests and subjects by the key of their rows of (key, digest, body)."""
+    found = ((key, digest, subject_of(digest, body)) for key, digest, body in rows)
+    return {key: (digest, subject) for key, digest, subject in found if subject is not None}
+
+
+def facts_in(digest: str, rows: Iterable[tuple[bytes, str]], read: Callable[[str], Fact]) -> list[Fact]:
+    """Return the facts of one subject's rows of (identity, body)."""
+    found = (fact_of(digest, identity, body, read) for identity, body in rows)
+    return [fact for fact in found if fact is not None]
+
+
+def records_in(
+    page: Callable[[int], Sequence[tuple[int, int, bytes, str]]],
+    subjects: Mapping[int, tuple[str, Subject]],
+    decision: str | None,
+    read: Callable[[str], Fact],
+) -> Iterator[Record]:
+    """Yield the records of rows of (id, subject, identity, body), where `page(id)` gives some of those after it."""
+    last = 0
+    while rows := page(last):
+        for _, key, identity, body in rows:
+            digest, subject = subjects.get(key, ("", None))
+            if subject is None or decision not in (None, subject.decision):
+                continue
+            fact = fact_of(digest, identity, body, read)
+            if fact is not None:
+                yield Record(subject, fact)
+        last = rows[-1][0]
 
 
 def miss_of(key: str, decision: str, asked_as: str, body: str, count: int) -> Miss | None:

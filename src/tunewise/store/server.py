@@ -17,7 +17,7 @@ from tunewise.store.locks import Turns, keep_for_ever, renew_in_children
 
 _T = TypeVar("_T")
 _TRIES = 3
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 0.25
+_LONGEST_PAUSE_S = 0.25
 _COMMIT_WAIT_S = 5.0
 # Unless the user's address says otherwise. A server that is gone must cost a program seconds, never a hang.
 _USUAL: dict[str, object] = {
@@ -74,21 +74,7 @@ class Server:
 
     def acquire(self, byte: int, wait_s: float | None) -> bool:
         """Return True once an advisory lock is ours; waits by asking again, so that others can use the connection."""
-        deadline = None if wait_s is None else time.monotonic() + wait_s
-        if not self._turns.take(byte, wait_s):
-            return False
-        pause_s, is_ours = _FIRST_PAUSE_S, False
-        try:
-            while not (is_ours := self._locked(byte)):
-                left = pause_s if deadline is None else deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                time.sleep(min(pause_s, left))
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            return True
-        finally:
-            if not is_ours:
-                self._turns.give(byte)
+        return self._turns.take_by(byte, lambda: self._locked(byte), wait_s, _LONGEST_PAUSE_S)
 
     def release(self, byte: int) -> None:
         """Give an advisory lock back; if the connection is gone, so is the lock."""

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from tunewise.decision import Miss, Subject, Trial, Verdict
@@ -14,12 +15,15 @@ from tunewise.store.rows import (
     About,
     Fact,
     Table,
-    fact_of,
     fact_row,
+    facts_in,
     miss_key,
     miss_of,
+    records_in,
     subject_of,
     subject_row,
+    subjects_by_key,
+    subjects_in,
     written,
 )
 
@@ -111,12 +115,7 @@ class SqliteStore:
             rows = db.execute(
                 "SELECT digest, body FROM subjects WHERE ?1 IS NULL OR decision = ?1 ORDER BY id", (decision,)
             ).fetchall()
-        found: dict[str, Subject] = {}
-        for digest, body in rows:
-            subject = subject_of(digest, body)
-            if subject is not None:
-                found[digest] = subject
-        return list(found.values())
+        return subjects_in(rows)
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
@@ -158,8 +157,8 @@ class SqliteStore:
     def records(self, decision: str | None = None) -> Iterator[Record]:
         """Yield every trial and verdict with its subject: trials first, each kind in order of adding."""
         subjects = self._subjects_by_key()
-        yield from self._pages("trials", subjects, decision, facts.read_trial)
-        yield from self._pages("verdicts", subjects, decision, facts.read_verdict)
+        yield from records_in(partial(self._page, "trials"), subjects, decision, facts.read_trial)
+        yield from records_in(partial(self._page, "verdicts"), subjects, decision, facts.read_verdict)
 
     def absorb(self, records: Iterable[Record]) -> int:
         """Add the records that are not known yet and return how many those were; all or none."""
@@ -234,37 +233,16 @@ class SqliteStore:
         digest = subject.digest
         with self._database.reading() as db:
             rows = db.execute(_OF_SUBJECT[table], (digest,)).fetchall()
-        read_rows = (fact_of(digest, identity, body, read) for identity, body in rows)
-        return [fact for fact in read_rows if fact is not None]
+        return facts_in(digest, rows, read)
 
     def _subjects_by_key(self) -> dict[int, tuple[str, Subject]]:
         with self._database.reading() as db:
-            rows = db.execute("SELECT id, digest, body FROM subjects").fetchall()
-        found = ((key, digest, subject_of(digest, body)) for key, digest, body in rows)
-        return {key: (digest, subject) for key, digest, subject in found if subject is not None}
+            return subjects_by_key(db.execute("SELECT id, digest, body FROM subjects").fetchall())
 
-    def _pages(
-        self,
-        table: Table,
-        subjects: dict[int, tuple[str, Subject]],
-        decision: str | None,
-        read: Callable[[str], Fact],
-    ) -> Iterator[Record]:
+    def _page(self, table: Table, last: int) -> list[tuple[int, int, bytes, str]]:
         # Page by page: a reader that is slow, or forks, must not keep a query open that checkpoints wait for.
-        last = 0
-        while True:
-            with self._database.reading() as db:
-                rows = db.execute(_PAGES[table], (last, _PAGE)).fetchall()
-            for _, key, identity, body in rows:
-                digest, subject = subjects.get(key, ("", None))
-                if subject is None or decision not in (None, subject.decision):
-                    continue
-                fact = fact_of(digest, identity, body, read)
-                if fact is not None:
-                    yield Record(subject, fact)
-            if len(rows) < _PAGE:
-                return
-            last = rows[-1][0]
+        with self._database.reading() as db:
+            return db.execute(_PAGES[table], (last, _PAGE)).fetchall()
 
 
 def _key(db: sqlite3.Connection, about: About) -> int:
