@@ -132,3 +132,10 @@ def test_ranks_have_two_minutes_unless_told_otherwise() -> None:
     assert settings.current().ranks_limit_s == 30
     with pytest.raises(InvalidSetting, match="TUNEWISE_RANKS_LIMIT_S="):
         tunewise.configure(ranks_limit_s=0)
+
+
+@pytest.mark.parametrize("address", ["mysql://me:secret@host/db", "postgress://me:secret@host/db"])
+def test_an_address_of_something_else_is_refused_without_its_password(address: str) -> None:
+    with pytest.raises(InvalidSetting, match="begins postgresql://") as refused:
+        settings.load({"HOME": "/home/me", "TUNEWISE_STORE": address})
+    assert "secret" not in str(refused.value)

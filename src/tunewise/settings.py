@@ -125,8 +125,18 @@ def is_server(place: Place) -> bool:
 
 
 def parse_place(place: str | Path, name: str = "store") -> Place:
-    """Return where a store is: an address as it was given, anything else as an absolute path."""
-    return place if isinstance(place, str) and is_server(place) else _path(name, str(place))
+    """Return where a store is: an address as it was given, anything else as an absolute path.
+
+    Raises InvalidSetting for an address of something else, which would make a directory of that name.
+    """
+    if isinstance(place, str) and is_server(place):
+        return place
+    kind, is_address, _ = str(place).partition("://") if isinstance(place, str) else ("", "", "")
+    if is_address:  # what follows may hold a password
+        raise InvalidSetting(
+            f"{name}={kind}://... is no store that can be opened; such an address begins postgresql://"
+        )
+    return _path(name, str(place))
 
 
 def shown(place: Place) -> str:
