@@ -28,11 +28,14 @@ $(BIN)/.ready-dev: $(BIN)/.ready
 demo: $(BIN)/.ready
 	$(BIN)/tunewise demo
 
+# Tests assert outcomes, never a time, so two at once disturb nothing but the clock; the tests of a file share servers.
+PYTEST  = $(BIN)/python -m pytest -n 2 --dist loadfile
+
 test: lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-full: lint
-	$(BIN)/python -m pytest -m 'full or not full'
+	$(PYTEST) -m 'full or not full'
 
 # Helion and its compiler for CPUs take 1.6 GB, so they have a place of their own.
 $(HELION)/.ready: pyproject.toml constraints-helion.txt

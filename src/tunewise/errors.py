@@ -61,6 +61,10 @@ class DamagedStore(StoreError):
     """The store's file does not hold what was written to it."""
 
 
+class UnreachableStore(StoreError):
+    """The server of a store does not answer."""
+
+
 class InvalidTrial(TunewiseError):
     """A trial or verdict holds a value that no measurement can have."""
 
@@ -107,3 +111,7 @@ class PinsWarning(TunewiseWarning):
 
 class DeterminismWarning(TunewiseWarning):
     """Tuning was asked for where the program insists on the same results every time; nothing was measured."""
+
+
+class EventsWarning(TunewiseWarning):
+    """The file of events cannot be written; events are dropped until it can."""

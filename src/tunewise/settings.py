@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from tunewise.errors import InvalidSetting
+from tunewise.eventlog import Level, Target
 
 Mode = Literal["use", "tune", "collect", "replay", "off"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -19,6 +20,7 @@ RANKS_LIMIT_S = 120.0
 Place = Path | str  # of a store: its directory or file, or the address of a PostgreSQL database
 
 _ADDRESS = re.compile(r"(?:postgres(?:ql)?://|service=)")
+_KEYWORDS = re.compile(r"\s*(?:host|hostaddr|port|dbname|user|password|passfile|service\s)\s*=|service=[^\s=]*=")
 # Where several places are listed: colons up to the first slash or question mark belong to user, password and port.
 _LISTED = re.compile(rf"(?:postgres(?:ql)?://[^/?]*)?[^{os.pathsep}]*")
 
@@ -36,6 +38,9 @@ VARIABLES: dict[str, str] = {
     "TUNEWISE_ON_DETERMINISTIC": "what tuning does where PyTorch is to be deterministic: error (the default), warn",
     "TUNEWISE_PINS": f"files of answers that are frozen (made by `tunewise pin`), separated by {os.pathsep!r}",
     "TUNEWISE_RANKS_LIMIT_S": "seconds in which the ranks of a job must agree on a problem (default: 120)",
+    "TUNEWISE_SIGNS": "whether runs and look-ups tell the store what they are at, for the live page: on, off",
+    "TUNEWISE_EVENTS": "file that every event is written to as a line of JSON, or stderr",
+    "TUNEWISE_EVENTS_LEVEL": "from which level on events are written: debug, info (the default), warning",
     "CC": "the C compiler for C kernels",
     "XDG_CACHE_HOME": "where TUNEWISE_HOME lies when it is not set",
     "HOME": "where XDG_CACHE_HOME lies when it is not set",
@@ -60,6 +65,9 @@ class Settings:
     on_deterministic: OnDeterministic = "error"
     pins: tuple[Path, ...] = ()
     ranks_limit_s: float = RANKS_LIMIT_S
+    signs: bool = True
+    events: Target | None = None
+    events_level: Level = "info"
 
     def mode_of(self, decision: str) -> Mode | None:
         """Return the mode the environment sets for a decision, or None where it says nothing."""
@@ -109,6 +117,9 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         on_deterministic=parse_on_deterministic(env.get("TUNEWISE_ON_DETERMINISTIC") or "error"),
         pins=_paths("TUNEWISE_PINS", env),
         ranks_limit_s=parse_limit(env.get("TUNEWISE_RANKS_LIMIT_S") or RANKS_LIMIT_S),
+        signs=parse_switch(env.get("TUNEWISE_SIGNS") or "on", "TUNEWISE_SIGNS"),
+        events=parse_events(env["TUNEWISE_EVENTS"]) if env.get("TUNEWISE_EVENTS") else None,
+        events_level=parse_events_level(env.get("TUNEWISE_EVENTS_LEVEL") or "info"),
     )
 
 
@@ -129,6 +140,8 @@ def parse_place(place: str | Path, name: str = "store") -> Place:
 
     Raises InvalidSetting for an address of something else, which would make a directory of that name.
     """
+    if isinstance(place, str) and _KEYWORDS.match(place):  # what follows may hold a password
+        raise InvalidSetting(f"{name} is an address in words; write it as postgresql://host/database or service=NAME")
     if isinstance(place, str) and is_server(place):
         return place
     kind, is_address, _ = str(place).partition("://") if isinstance(place, str) else ("", "", "")
@@ -158,6 +171,27 @@ def parse_limit(value: str | float) -> float:
     if not seconds:
         raise InvalidSetting(f"TUNEWISE_RANKS_LIMIT_S={value!r} is not a positive number of seconds, such as 120")
     return seconds
+
+
+def parse_switch(text: str, name: str) -> bool:
+    """Return whether something is on; raises InvalidSetting for any word but on and off."""
+    if text not in ("on", "off"):
+        raise InvalidSetting(f"{name}={text!r} is neither on nor off")
+    return text == "on"
+
+
+def parse_events(target: str | Path) -> Target:
+    """Return where events go: a file, or `stderr`."""
+    return "stderr" if target == "stderr" else _path("TUNEWISE_EVENTS", str(target))
+
+
+def parse_events_level(text: str) -> Level:
+    """Return from which level on events are written; raises InvalidSetting for any other word."""
+    allowed: tuple[Level, ...] = get_args(Level)
+    for word in allowed:
+        if text == word:
+            return word
+    raise InvalidSetting(f"TUNEWISE_EVENTS_LEVEL={text!r} is not one of {', '.join(allowed)}")
 
 
 def parse_on_deterministic(text: str) -> OnDeterministic:

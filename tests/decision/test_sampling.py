@@ -99,7 +99,6 @@ def uniform(space, draws=100):
         ["a < b < c < d < e < f < g < h <= 10"],
         ["a + b + c + d + e + f + g + h <= 10", lambda a, b, c, d, e, f, g, h: a >= b],
     ],
-    ids=str,
 )
 def test_draws_from_ten_to_the_12_tied_together_are_uniform(rules):
     space = Space({name: integer(1, 40) for name in NAMES}, rules)

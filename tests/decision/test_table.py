@@ -141,7 +141,6 @@ def test_more_rows_than_the_limit_give_none_and_as_many_give_all():
         ["a * b * c * d * e * f * g * h <= 2 ** 20"],
         [lambda a, b, c, d, e, f, g, h: a + b < c + d + e + f + g + h],
     ],
-    ids=str,
 )
 def test_far_too_many_rows_are_found_out_without_making_them(rules):
     assert Space({name: integer(1, 60) for name in "abcdefgh"}, rules).table() is None

@@ -120,8 +120,7 @@ def test_doctor_finds_a_server_in_order_although_there_is_no_home_yet(url, home,
     monkeypatch.setenv("TUNEWISE_STORE", url)
     tw.configure()
     found = {one["name"]: one for one in json.loads(_run("doctor", "--json").stdout)["findings"]}
-    assert not found["home"]["is_trouble"]
-    assert not found["store"]["is_trouble"]
+    assert found["home"]["level"] == found["store"]["level"] == "ok"
     assert found["store"]["value"].startswith("postgresql:///store")
     assert not home.exists()
 
@@ -147,7 +146,7 @@ def test_migrate_verb_copies_both_ways_and_nothing_twice(url, tmp_path):
     source = SqliteStore(tmp_path / "a")
     source.add(subject(), [timed(tile) for tile in range(2500)])
     there = _run("store", "migrate", "--from", tmp_path / "a", "--to", url, "--json")
-    assert json.loads(there.stdout) == {"added": 2500, "known": 0, "damaged": 0, "refused": 0}
+    assert json.loads(there.stdout) == {"added": 2500, "known": 0, "damaged": 0, "refused": 0, "misses": 0}
     assert "2000 of 2500 records looked at" in there.stderr
     back = _run("store", "migrate", "--from", url, "--to", tmp_path / "b")
     assert back.stdout == "2500 records added, 0 known already\n"

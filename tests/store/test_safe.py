@@ -7,13 +7,24 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 import warnings
 
 import pytest
 from crowd import crowd, errors
 
 from tunewise.errors import StoreError, StoreWarning
-from tunewise.store import LayeredStore, Prune, SafeStore, SqliteStore, home, open_store, safe
+from tunewise.store import (
+    LayeredStore,
+    MemoryStore,
+    Prune,
+    SafeStore,
+    SqliteStore,
+    catching_up,
+    home,
+    open_store,
+    safe,
+)
 from tunewise.store.database import FILE_NAME
 from tunewise.testing.store_contract import subject, timed, won
 
@@ -329,3 +340,42 @@ def test_home_that_a_cleaner_removed_is_made_again(tmp_path, make, told):
     store.add(subject(), [timed(16)])
     assert make().trials(subject()) == [timed(16)]
     assert not told
+
+
+def test_what_waits_is_written_by_the_parent_and_not_by_its_children_too(tmp_path, make):
+    _block(tmp_path / "home")
+    store = make()
+    store.add(subject(), [timed(1)])
+    (tmp_path / "home").unlink()
+    assert errors(crowd(2, lambda place: store.add(subject(), [timed(place + 2)]))) == []
+    store.add(subject(), [timed(4)])
+    assert sorted(trial.config["tile"] for trial in SqliteStore(tmp_path / "home").trials(subject())) == [1, 2, 3, 4]
+
+
+def test_what_waits_is_written_although_the_program_writes_nothing_more(tmp_path, make, monkeypatch):
+    monkeypatch.setattr(catching_up, "_SHORTEST_PAUSE_S", 0.01)
+    _block(tmp_path / "home")
+    store = make()
+    store.add(subject(), [timed(1)])
+    (tmp_path / "home").unlink()
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "home" / FILE_NAME).exists() or not SqliteStore(tmp_path / "home").trials(subject()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert store.trials(subject()) == [timed(1)]
+
+
+def test_store_that_takes_long_to_fail_is_left_alone_for_longer():
+    now, asked = [0.0], []
+
+    class Slow(MemoryStore):
+        def trials(self, about):
+            asked.append(now[0])
+            now[0] += 2.0
+            raise StoreError("nobody answers")
+
+    store = SafeStore(Slow(), warn=lambda text: None, clock=lambda: now[0])
+    for _ in range(60):
+        store.trials(subject())
+        now[0] += 1.0
+    assert asked == [0.0, 22.0, 44.0]

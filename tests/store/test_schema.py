@@ -7,9 +7,9 @@ from tunewise.store import SqliteStore, schema
 from tunewise.store.database import FILE_NAME
 from tunewise.testing.store_contract import subject, timed
 
-NEXT = ("CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT)", "PRAGMA user_version = 2")
-AFTER = ("CREATE TABLE tags (id INTEGER PRIMARY KEY)", "PRAGMA user_version = 3")
-BROKEN = ("CREATE TABLE notes (id INTEGER PRIMARY KEY)", "CREATE TABLE notes (again)", "PRAGMA user_version = 2")
+NEXT = ("CREATE TABLE notes (id INTEGER PRIMARY KEY, body TEXT)", "PRAGMA user_version = 3")
+AFTER = ("CREATE TABLE tags (id INTEGER PRIMARY KEY)", "PRAGMA user_version = 4")
+BROKEN = ("CREATE TABLE notes (id INTEGER PRIMARY KEY)", "CREATE TABLE notes (again)", "PRAGMA user_version = 3")
 
 
 def _library(monkeypatch, version):
@@ -19,8 +19,8 @@ def _library(monkeypatch, version):
 ORIGINAL = schema.MIGRATIONS
 
 
-@pytest.mark.parametrize("written_by", [1, 2, 3])
-@pytest.mark.parametrize("read_by", [1, 2, 3])
+@pytest.mark.parametrize("written_by", [1, 2, 3, 4])
+@pytest.mark.parametrize("read_by", [1, 2, 3, 4])
 def test_library_of_one_schema_opens_the_file_of_another(tmp_path, monkeypatch, written_by, read_by):
     _library(monkeypatch, written_by)
     SqliteStore(tmp_path / "home").add(subject(), [timed(8)])
@@ -36,6 +36,7 @@ def test_library_of_one_schema_opens_the_file_of_another(tmp_path, monkeypatch, 
 
 
 def test_older_file_is_copied_before_it_is_migrated(tmp_path, monkeypatch):
+    _library(monkeypatch, 1)
     SqliteStore(tmp_path / "home").add(subject(), [timed(8)])
     _library(monkeypatch, 3)
     SqliteStore(tmp_path / "home").trials(subject())
@@ -53,4 +54,11 @@ def test_failed_migration_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(schema, "MIGRATIONS", ORIGINAL)
     store = SqliteStore(tmp_path / "home")
     assert store.trials(subject()) == [timed(8)]
-    assert store.info().schema == 1
+    assert store.info().schema == len(ORIGINAL)
+
+
+def test_file_without_signs_of_life_has_none_when_it_is_only_read(tmp_path, monkeypatch):
+    _library(monkeypatch, 1)
+    SqliteStore(tmp_path / "home").add(subject(), [timed(8)])
+    _library(monkeypatch, 2)
+    assert SqliteStore(tmp_path / "home", is_shared=True).signs() == []

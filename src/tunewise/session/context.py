@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from tunewise import settings
+from tunewise import eventlog, settings
 from tunewise.decision import Policy, Rung
 from tunewise.errors import InvalidSetting
 from tunewise.formats.pins import read as read_pins
@@ -41,6 +41,7 @@ class Frame:
     warmup_steps: int | None = None
     steps: int | None = None
     listener: Listener = ignore
+    is_measured: bool = False  # a candidate that is being measured asks: nobody counts that
     is_patient: bool = False  # Ctrl-C ends a tuning run, not the program: it goes on with what the run has found
 
     @property
@@ -87,8 +88,14 @@ def current_store() -> Store:
     """Return the store in force, opened the first time; trouble with it costs one warning and no more."""
     with _process.lock:
         if _process.store is None:
+            eventlog.put_in_force(settings.current().events, settings.current().events_level)
             _process.store = open_store(settings.current(), heard=_heard)
         return _process.store
+
+
+def is_current(store: Store) -> bool:
+    """Return whether a store is still the one in force; another home may have been set since."""
+    return _process.store is store
 
 
 def configure(
@@ -103,6 +110,9 @@ def configure(
     ranks_limit_s: float | None = None,
     on_deterministic: OnDeterministic | None = None,
     pins: Iterable[str | Path] | None = None,
+    signs: bool | None = None,
+    events: str | Path | None = None,
+    events_level: str | None = None,
 ) -> None:
     """Set for this process what the environment variables set: where the store lies, the mode, read-only layers.
 
@@ -111,8 +121,10 @@ def configure(
     heuristics that may answer, and `log_path` is where AutoHeuristic logs go; `opencl_device` is the device that
     OpenCL kernels run on, and `ranks_limit_s` in how many seconds the ranks of a job must agree on a problem;
     `on_deterministic` is what tuning does where nothing may be measured, `error` or `warn`, and `pins` are files of
-    frozen answers. What is left out falls back to the environment, which is read again. Answers kept in memory are
-    dropped. Raises InvalidSetting, or InvalidFile for a pins file that is none.
+    frozen answers; with `signs=False` runs and look-ups do not tell the store what they are at. `events` is a file that
+    every event is written to as a line of JSON, or `stderr`, from `events_level` on: `debug`, `info`, `warning`. What
+    is left out falls back to the environment, which is read again. Answers kept in memory are dropped. Raises
+    InvalidSetting, or InvalidFile for a pins file that is none.
     """
     fresh = settings.load()
     if home is not None:  # with its own store: what an argument says counts before the environment
@@ -135,11 +147,18 @@ def configure(
         fresh = replace(fresh, on_deterministic=settings.parse_on_deterministic(on_deterministic))
     if pins is not None:
         fresh = replace(fresh, pins=_sound_pins(pins))
+    if signs is not None:
+        fresh = replace(fresh, signs=bool(signs))
+    if events is not None:
+        fresh = replace(fresh, events=settings.parse_events(events))
+    if events_level is not None:
+        fresh = replace(fresh, events_level=settings.parse_events_level(events_level))
     with _process.lock:
         if _process.store is not None:
             _process.store.close()
         _process.store = None
         settings.put_in_force(fresh)
+        eventlog.put_in_force(fresh.events, fresh.events_level)
     refresh()
 
 
@@ -242,6 +261,13 @@ def frame(name: Mode, *, accept: frozenset[str] = frozenset(), **bounds: Any) ->
 @functools.lru_cache(_KEPT_FRAMES)
 def _frame(name: Mode, accept: frozenset[str], **bounds: Any) -> Frame:
     return Frame(name, accept, **bounds)
+
+
+@contextmanager
+def measured() -> Iterator[None]:
+    """Run candidates: one that makes decisions of its own must not measure them, and nobody counts its questions."""
+    with within(frame("use", is_measured=True)):
+        yield
 
 
 def _rungs(accept: Iterable[str]) -> frozenset[str]:

@@ -28,7 +28,7 @@ from tunewise.decision.source import fingerprint
 from tunewise.errors import EnvironmentWarning, InvalidDecision, InvalidProblem, MissingPart
 from tunewise.measure import measurer_for
 from tunewise.measure.work import Work
-from tunewise.session import agreeing, calling, context, determinism, registry, shelf, traced
+from tunewise.session import agreeing, calling, context, determinism, journal, registry, shelf, signs, traced
 from tunewise.session.ladder import Explanation, Pin, Question, climb, explain, unlike
 from tunewise.session.misses import Misses
 from tunewise.session.plan import Plan, Task
@@ -286,6 +286,7 @@ class Decision(Declaration):
         epoch, question = own.epoch, self._question(problem)
         answer = _frozen(climb(question, chosen))
         self._warn_if_elsewhere(question, answer)
+        self._count(answer, question)
         if chosen in MEASURING and answer.rung not in ("pin", "memory"):  # a call may still measure
             answer = agreeing.standing(question) or answer
         elif chosen != "off":
@@ -301,6 +302,11 @@ class Decision(Declaration):
             if not is_known:  # what was learned is a miss too, counted once: its answers are as warm as memory's
                 own.misses.first(key, answer, question.subject, question.store)
         return answer
+
+    def _count(self, answer: Answer, question: Question) -> None:
+        if not getattr(_frame(), "is_measured", False):
+            signs.looked_up(self.name, answer.rung, question.store)
+            journal.answered(question.subject, answer)
 
     def _warn_if_elsewhere(self, question: Question, answer: Answer) -> None:
         own = self._own

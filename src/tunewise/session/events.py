@@ -24,7 +24,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """What users and heuristics propose to try first, those that cannot be used included."""
+    """What users, memory and heuristics propose to try first, those that cannot be used included."""
 
     proposals: tuple[Proposal, ...]
 

@@ -6,7 +6,7 @@ from math import inf, log
 
 from tunewise.decision import Answer, Config, Declaration, Problem, Rung, Subject, Verdict
 from tunewise.heuristics import Expert, Heuristic
-from tunewise.session import pins, shelf
+from tunewise.session import pins, priors, shelf
 from tunewise.session.learned import answered, why_nobody, why_nothing_learned
 from tunewise.session.seeding import promoted
 from tunewise.settings import Mode
@@ -190,7 +190,8 @@ def _answer_of(verdict: Verdict, question: Question) -> Answer:
     why = reasons[verdict.ending]
     if verdict.ending == "win" and not verdict.challenger_s:
         why, confidence = f"the fastest that ran; {verdict.detail}", None
-    reason = "; ".join(filter(None, [why, f"{verdict.evaluations} configs tried", unlike(question)]))
+    by = f"proposed by {verdict.source}" if verdict.source in {p.by for p in verdict.proposals} else ""
+    reason = "; ".join(filter(None, [why, by, f"{verdict.evaluations} configs tried", unlike(question)]))
     return Answer(config, "memory", f"run {verdict.run[:8]}", reason, confidence, verdict.time_s)
 
 
@@ -216,7 +217,16 @@ def _why_unknown(question: Question) -> str:
         return f"nothing is remembered of {question.subject.decision}"
     closest = min(others, key=lambda other: len(question.subject.difference(other)))
     parts = question.subject.difference(closest)
-    return f"the closest of {len(others)} remembered differs in {_parts(parts)}"
+    return f"the closest of {len(others)} remembered differs in {_parts(parts)}{_begun_with(question)}"
+
+
+def _begun_with(question: Question) -> str:
+    """Return in words what a tuning run would try first because it won elsewhere; empty if there is nothing."""
+    declaration = question.declaration
+    for winner in priors.winners(question.store, question.subject, declaration.default):
+        if winner.config in declaration.space:
+            return f"; tuning would first try {show(winner.config)}, from {winner.by}"
+    return ""
 
 
 def _why_not_learned(question: Question) -> str:

@@ -4,10 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
 
-from tunewise.decision import Outcome, Places, Problem, Space, Subject, Trial, merged
+from tunewise.decision import Config, Outcome, Places, Problem, Space, Subject, Trial, Verdict, merged
+from tunewise.session import shelf
 from tunewise.store import Store
 
 MOST = 12  # how many other problems are told; a search learns little from a thirteenth
+WINNERS = 3  # how many winners of elsewhere are tried first: who is right needs no fourth guess
+_NAMED = 3  # parts of an environment that are told by name
+_DEVICE = 60  # characters of a device's name
 _OTHER_WORD = 3.0  # another word in a feature is as far away as a number twenty times larger
 
 
@@ -17,6 +21,19 @@ class Prior:
 
     origin: str
     trials: Sequence[Trial]
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """What won elsewhere: by whose memory, and in words where that was. It answers nothing here until it is measured.
+
+    Neither tells a host or a user: a device is told by its name, an environment by the names of its parts.
+    """
+
+    by: str
+    config: Config
+    said: str
+    is_same: bool  # of the very same problem, on another machine
 
 
 def of(store: Store, subject: Subject, space: Space) -> Iterator[Prior]:
@@ -29,11 +46,40 @@ def of(store: Store, subject: Subject, space: Space) -> Iterator[Prior]:
             yield Prior(other.digest, trials)
 
 
+def winners(store: Store, subject: Subject, default: Config) -> list[Winner]:
+    """Return what won elsewhere and is not the default here, each config once: the nearest subjects' first."""
+    found: list[Winner] = []
+    for other in nearest(store, subject)[:MOST]:
+        verdict = next(reversed(store.verdicts(other)), None)
+        known = [default, *(winner.config for winner in found)]
+        if verdict is not None and verdict.ending != "failed" and verdict.winner not in known:
+            is_same = other.problem == subject.problem
+            found.append(Winner(_whose(subject, other), verdict.winner, _where(subject, other, verdict), is_same))
+        if len(found) == WINNERS:
+            break
+    return found
+
+
 def nearest(store: Store, subject: Subject) -> list[Subject]:
     """Return the other subjects of the same decision, the nearest problem on the most similar machine first."""
     own = subject.digest
     others = [other for other in store.subjects(subject.decision) if other.digest != own]
     return sorted(others, key=lambda other: _distance(subject, other))
+
+
+def _whose(ours: Subject, theirs: Subject) -> str:
+    """Return whose memory it is: `memory`, and of which device unless it is one like ours."""
+    here, there = (subject.environment.must.get("hardware.name") for subject in (ours, theirs))
+    return "memory" if here == there else f"memory of {shelf.shown(str(there or 'another device'), _DEVICE)}"
+
+
+def _where(ours: Subject, theirs: Subject, verdict: Verdict) -> str:
+    """Return what the winner did and where that differs from here: values of problems, but only names of the rest."""
+    did = f"won {verdict.gain:.2f}x over the default" if verdict.ending == "win" else "was the default"
+    problem = f" for {theirs.problem}" if theirs.problem != ours.problem else ""
+    names = [name for name in ours.difference(theirs) if not name.startswith("problem.")]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return shelf.shown(did + problem + (f" with another {', '.join(names[:_NAMED])}{more}" if names else ""))
 
 
 def _distance(ours: Subject, theirs: Subject) -> tuple[float, int, str]:

@@ -28,7 +28,7 @@ from tunewise.errors import TunewiseError
 from tunewise.measure.compare import Comparison, compare
 from tunewise.measure.race import ENTRY, HOPELESS, ROUNDS, Gap, Round, race
 from tunewise.measure.work import Measurer
-from tunewise.session import events, priors, seeding
+from tunewise.session import events, journal, priors, seeding, signs
 from tunewise.session.plan import Plan, Task
 from tunewise.store import Store
 
@@ -65,17 +65,34 @@ class Run:
         self._spent = len({self._space.places(t.config) for t in past if t.run == self.id})
         self._proposals: list[Proposal] = []
         self._pinned: set[Places] = set()  # the first seeds, which stay in until the final
+        self._watchers = (
+            signs.RunSigns(store, task.subject, task.hardware.name, self.id),
+            journal.RunJournal(task.subject, self.id),
+        )
 
     def go(self) -> Verdict:
         """Search until the budget is spent, then let the best meet the default; return the stored verdict."""
-        failed = self.open()
-        if failed is None:
-            self._search()
-        return self._conclude(self.final() if failed is None else failed)
+        try:
+            failed = self.open()
+            if failed is None:
+                self._search()
+            return self._conclude(self.final() if failed is None else failed)
+        finally:
+            self._end()
+
+    def tell(self, event: events.Event) -> None:
+        """Let everybody who watches this run hear of an event."""
+        for watcher in self._watchers:
+            watcher.hear(event)
+        self._plan.listener(event)
+
+    def _end(self) -> None:
+        for watcher in self._watchers:
+            watcher.end()
 
     def open(self) -> Verdict | None:
         """Measure and check the default; return how the run ends if that fails and nothing else says what is right."""
-        self._plan.listener(events.Started(self._task.subject, self._plan.budget, len(self.known)))
+        self.tell(events.Started(self._task.subject, self._plan.budget, len(self.known)))
         self._evaluate([self._default], "default")
         if self._is_timed(self._default):
             self._verified.add(self._space.places(self._default))
@@ -143,14 +160,15 @@ class Run:
         return self.is_stopped or time.monotonic() > self._deadline
 
     def _seeded(self) -> search.Seeded:
-        """Return the search that begins with what users and heuristics propose."""
+        """Return the search that begins with what users propose, what won elsewhere, and what heuristics propose."""
         task, plan = self._task, self._plan
         sources = task.sources if plan.heuristics and not plan.measure_all else ()
         about = task.declaration, task.subject, task.hardware
-        found = seeding.propose(*about, plan.seeds, sources)
+        winners = () if plan.measure_all else priors.winners(self._store, task.subject, self._default)
+        found = seeding.propose(*about, plan.seeds, sources, winners)
         self._proposals = [replace(p, fate="known") if self._is_moot(p) else p for p in found]
         if found:
-            plan.listener(events.Proposed(tuple(self._proposals)))
+            self.tell(events.Proposed(tuple(self._proposals)))
         kept = seeding.seeds_of(self._proposals)
         self._pinned = {self._space.places(seed.config) for seed in kept[:_PINS]}
         moves = seeding.moves_of(*about, sources)
@@ -196,15 +214,13 @@ class Run:
 
     def _tell_evaluated(self, config: Config, outcome: Outcome, source: str) -> None:
         default_s = self._times.get(self._space.places(self._default), inf)
-        self._plan.listener(
-            events.Evaluated(config, outcome, source, self._spent, self._plan.budget, self._best_s(), default_s)
-        )
+        self.tell(events.Evaluated(config, outcome, source, self._spent, self._plan.budget, self._best_s(), default_s))
 
     def _build(self, configs: Sequence[Config]) -> list[Failure | None]:
         """Build configs ahead on all cores while nothing is being timed; return what failed."""
         if self._task.build is None or not configs:
             return [None] * len(configs)
-        self._plan.listener(events.Building(len(configs)))
+        self.tell(events.Building(len(configs)))
         with ThreadPoolExecutor(max_workers=_cores()) as pool:
             return list(pool.map(self._built, configs))
 
@@ -274,7 +290,7 @@ class Run:
         if challenger == self._default:
             samples = default.samples_s if isinstance(default, Timing) else ()
             return Verdict("tie", self._default, challenger, samples, detail="the default is the fastest")
-        self._plan.listener(events.Final(challenger, self._default))
+        self.tell(events.Final(challenger, self._default))
         if not self._is_right(challenger, self._task.work.check.repeats):
             return None
         source = self._sources[self._space.places(challenger)]
@@ -312,9 +328,11 @@ class Run:
 
     def _conclude(self, verdict: Verdict) -> Verdict:
         whole = self.whole(verdict)
-        if not self.is_stopped:  # a search that somebody stopped is not over: the next process goes on with it
+        if self.is_stopped:  # it is not over: the next process goes on with it
+            self._end()
+        else:
             self._store.conclude(self._task.subject, whole)
-        self._plan.listener(events.Concluded(whole))
+        self.tell(events.Concluded(whole))
         return whole
 
     def _remember(self, trials: Sequence[Trial]) -> None:

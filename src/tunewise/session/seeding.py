@@ -1,8 +1,8 @@
-"""Seeds: what users and heuristics propose to try first, made usable, and the moves heuristics add to a search."""
+"""Seeds: what users, memory and heuristics propose to try first, made usable, and what heuristics would try next."""
 
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -13,6 +13,7 @@ from tunewise.heuristics import Case, Expert, Heuristic
 from tunewise.heuristics.expert import MOST
 from tunewise.search.seeded import Moves, Seed, Seeded
 from tunewise.session import asking, shelf
+from tunewise.session.priors import Winner
 
 USER = "seed"  # who proposed what `tune(seeds=...)` gives
 _OF_A_MODEL = 3  # configs that a learned heuristic proposes: what it ranks first is not always the best
@@ -21,9 +22,19 @@ _RECORDED = 100  # proposals of a run, though users may give more: a verdict has
 _DETAIL = 800  # characters of why a seed is dropped
 
 
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    """What somebody proposes, as given, and what there is to say about it."""
+
+    by: str
+    kind: ProposerKind
+    config: Any
+    said: str = ""
+
+
 def usable(declaration: Declaration, seeds: Iterable[Any]) -> tuple[list[Config], list[tuple[Any, str]]]:
     """Return the seeds as legal configs in rank order, each once, and those that had to be dropped with the reason."""
-    proposals = _judged(declaration, [(USER, "user", seed) for seed in seeds])
+    proposals = _judged(declaration, [_Guess(USER, "user", seed) for seed in seeds])
     kept = [proposal.config for proposal in proposals if proposal.fate == "tried"]
     return kept, [(proposal.config, proposal.detail) for proposal in proposals if proposal.fate == "dropped"]
 
@@ -34,13 +45,18 @@ def propose(
     hardware: Hardware,
     seeds: Iterable[Any],
     sources: Sequence[shelf.Source],
+    winners: Sequence[Winner] = (),
 ) -> list[Proposal]:
-    """Return what users, then heuristics propose, their best guesses before anybody's second ones."""
-    of_users: list[tuple[str, ProposerKind, Any]] = [(USER, "user", seed) for seed in seeds]
+    """Return what users propose, then what won on other machines, then what heuristics and other problems propose.
+
+    Of these the best guesses come before anybody's second ones.
+    """
+    of_users = [_Guess(USER, "user", seed) for seed in seeds]
+    same, others = ([_won(winner) for winner in winners if winner.is_same is kind] for kind in (True, False))
     case = case_of(declaration, subject, hardware) if sources else None
-    lists = [_guesses(source, case, subject) for source in sources] if case is not None else []
+    lists = [*([_guesses(source, case, subject) for source in sources] if case is not None else []), others]
     in_turns = [row[rank] for rank in range(MOST) for row in lists if rank < len(row)]
-    return _judged(declaration, of_users + in_turns)
+    return _judged(declaration, [*of_users, *same, *in_turns])
 
 
 def seeds_of(proposals: Sequence[Proposal]) -> list[Seed]:
@@ -117,7 +133,7 @@ def promoted(declaration: Declaration, subject: Subject, hardware: Hardware, sou
     return proposal.detail if proposal.fate == "dropped" else proposal.config
 
 
-def _guesses(source: shelf.Source, case: Case, subject: Subject) -> list[tuple[str, ProposerKind, Any]]:
+def _guesses(source: shelf.Source, case: Case, subject: Subject) -> list[_Guess]:
     if not _is_asked(source, case, subject):
         return []
     try:
@@ -127,8 +143,12 @@ def _guesses(source: shelf.Source, case: Case, subject: Subject) -> list[tuple[s
     return [_guess(source, guess) for guess in found]
 
 
-def _guess(source: shelf.Source, guess: Any) -> tuple[str, ProposerKind, Any]:
-    return shelf.name_of(source), shelf.kind_of(source), guess
+def _won(winner: Winner) -> _Guess:
+    return _Guess(winner.by, "memory", winner.config, winner.said)
+
+
+def _guess(source: shelf.Source, guess: Any) -> _Guess:
+    return _Guess(shelf.name_of(source), shelf.kind_of(source), guess)
 
 
 def _seeds(source: shelf.Source, case: Case) -> Any:
@@ -174,17 +194,19 @@ def _moves(source: shelf.Source, case: Case, config: Config) -> list[Any]:
         return []
 
 
-def _judged(declaration: Declaration, guesses: Sequence[tuple[str, ProposerKind, Any]]) -> list[Proposal]:
+def _judged(declaration: Declaration, guesses: Sequence[_Guess]) -> list[Proposal]:
     return list(_judge(declaration, guesses))
 
 
-def _judge(declaration: Declaration, guesses: Sequence[tuple[str, ProposerKind, Any]]) -> Iterator[Proposal]:
+def _judge(declaration: Declaration, guesses: Sequence[_Guess]) -> Iterator[Proposal]:
     """Yield each guess completed and repaired, or with the reason it is dropped; what was proposed before, as such."""
     ranks: dict[str, int] = {}
     first: dict[tuple[int, ...], str] = {}
-    for by, kind, guess in guesses:
+    for guess in guesses:
+        by = guess.by
         ranks[by] = ranks.get(by, 0) + 1
-        proposal = _legal(declaration, Proposal(by, kind, ranks[by], {}), guess)
+        proposal = _legal(declaration, Proposal(by, guess.kind, ranks[by], {}), guess.config)
+        proposal = replace(proposal, detail="; ".join(filter(None, [guess.said, proposal.detail])))
         if proposal.fate != "dropped":
             places = declaration.space.places(proposal.config)
             if places in first:

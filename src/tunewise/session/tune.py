@@ -93,7 +93,7 @@ def _run(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], M
     measurer = make_measurer(task.work)
     try:
         run = Run(task, plan, store, measurer)
-        with context.mode("use"):  # a candidate that makes decisions of its own must not measure them meanwhile
+        with context.measured():
             verdict = run.go()
     finally:
         measurer.close()

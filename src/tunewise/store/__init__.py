@@ -1,6 +1,7 @@
 """Remembering: every trial and verdict, in memory, in an SQLite file that processes share, or on a team's server."""
 
-from tunewise.store.base import Flight, Prune, Pruned, Store, StoreInfo, elsewhere
+from tunewise.store.backup import Backup, backup, restore
+from tunewise.store.base import Flight, Prune, Pruned, Sign, Store, StoreInfo, elsewhere
 from tunewise.store.exchange import Imported, export_to, import_from, merge, migrate
 from tunewise.store.layers import LayeredStore
 from tunewise.store.locks import renew_in_children
@@ -11,6 +12,7 @@ from tunewise.store.safe import SafeStore
 from tunewise.store.sqlite import SqliteStore
 
 __all__ = [
+    "Backup",
     "Flight",
     "Imported",
     "LayeredStore",
@@ -19,9 +21,11 @@ __all__ = [
     "Prune",
     "Pruned",
     "SafeStore",
+    "Sign",
     "SqliteStore",
     "Store",
     "StoreInfo",
+    "backup",
     "elsewhere",
     "export_to",
     "import_from",
@@ -29,5 +33,6 @@ __all__ = [
     "migrate",
     "open_store",
     "renew_in_children",
+    "restore",
     "store_at",
 ]

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 from tunewise.decision import Environment, Miss, Subject, Trial, Verdict
 from tunewise.errors import StoreError
 from tunewise.formats.records import Record
 
 MAX_MISSES = 10_000  # kept a decision; beyond that the least asked, oldest one goes
+MAX_SIGNS = 10_000  # kept in all; beyond that the oldest goes
+SIGN_LIFE_S = 86_400.0
 
 
 class Flight(Protocol):
@@ -46,6 +48,8 @@ class StoreInfo:
     sqlite: str = ""  # version of the library, if it is a file
     postgres: str = ""  # version of the server, if there is one
     is_read_only: bool = False
+    last_trial_at: float | None = None  # when what was added last was measured, in seconds since the epoch
+    last_verdict_at: float | None = None
     trouble: str | None = None  # why new facts stay in memory, if they do
     layers: tuple["StoreInfo", ...] = ()
 
@@ -57,6 +61,7 @@ class Prune:
     decision: str | None = None
     before: float | None = None  # measured before this many seconds since the epoch
     where: Callable[[Subject], bool] | None = None  # such as `elsewhere(environment)`
+    keep_answers: bool = False  # the verdicts that answers are read off stay, however old they are
 
     def __post_init__(self) -> None:
         if self.decision is None and self.before is None and self.where is None:
@@ -68,6 +73,11 @@ class Prune:
             self.where is None or self.where(subject)
         )
 
+    @property
+    def takes_misses(self) -> bool:
+        """Whether the misses of a decision go: they have neither an age nor an environment that could be asked for."""
+        return self.before is None and self.where is None and not self.keep_answers
+
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
@@ -75,6 +85,21 @@ class Pruned:
 
     trials: int
     verdicts: int
+    misses: int = 0
+    answers: int = 0  # problems that nothing answers from memory any more
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A sign of life: what a process is at right now.
+
+    It is no fact: it may be lost, is in no export, and goes after a day.
+    """
+
+    kind: str  # "run", "ladder", "node" or "plan"
+    key: str  # who gives it; the latest of a kind and key is kept
+    at: float  # seconds since the epoch
+    body: Mapping[str, Any]  # plain values of JSON, 32 KiB at most
 
 
 class Store(Protocol):
@@ -114,6 +139,18 @@ class Store(Protocol):
 
     def forget_miss(self, subject: Subject) -> None:
         """Drop the misses of a subject's decision and problem, because it has been tuned."""
+
+    def absorb_misses(self, misses: Iterable[Miss]) -> int:
+        """Count misses from elsewhere at least as often as they say; return how many are new or were raised.
+
+        Doing it twice changes nothing. A problem that has been concluded here as it was asked stays settled.
+        """
+
+    def show(self, sign: Sign) -> None:
+        """Put a sign of life in the place of the last one of its kind and key; raises InvalidData if it is too long."""
+
+    def signs(self, kind: str | None = None, since: float = 0.0) -> list[Sign]:
+        """Return the signs of life given since a moment, oldest first."""
 
     def flight(self, subject: Subject) -> Flight:
         """Return the right to tune a subject, not acquired yet."""

@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,8 +21,11 @@ BUSY_S = 30.0
 CHECKPOINT_BYTES = 4 << 20
 _LONGEST_VALUE = 16 << 20
 _FORK_WAIT_S = 5.0
+_COPIED_AT_ONCE = 2_000  # pages
 # No statement of ours can break a constraint in a file that is sound.
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT})
+
+_CANNOT_WRITE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC)
 
 _File = tuple[int, int]  # device and inode
 
@@ -90,6 +93,28 @@ class Database:
             with suppress(sqlite3.OperationalError):  # rewriting needs room: without it the file stays as long as it is
                 db.execute("VACUUM")
             self._checkpoint(0)
+
+    def copy_to(self, path: Path, tell: Callable[[int, int], None]) -> schema.Held:
+        """Write the file as it is at one moment into an empty one; return how many rows that one must have.
+
+        Others go on reading and writing: a transaction that reads keeps its moment. `tell` hears of pages done and all.
+        Raises sqlite3.Error if the new file cannot be written.
+        """
+        failed: sqlite3.Error | None = None
+        with self.reading() as db, closing(sqlite3.connect(path, isolation_level=None)) as copy:
+            db.execute("BEGIN")
+            try:
+                held = schema.held(db)
+                db.backup(copy, pages=_COPIED_AT_ONCE, progress=lambda _, left, all_: tell(all_ - left, all_))
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode not in _CANNOT_WRITE:
+                    raise
+                failed = error
+            finally:
+                db.execute("ROLLBACK")
+        if failed is not None:  # of the copy, as nothing else is written: no word about this store
+            raise failed
+        return held
 
     def set_aside(self) -> Path | None:
         """Rename a damaged file so that a new one can begin; return its new path, or None if another process did."""
@@ -166,7 +191,7 @@ class Database:
             raise
         self._db, self._is_durable = db, None
         if is_new:
-            _sync_directory(self.path.parent)
+            sync_directory(self.path.parent)
 
     def _open_read_only(self) -> None:
         if not self.path.is_file():
@@ -275,7 +300,8 @@ def _free_name(path: Path) -> Path:
     return target
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Return once the names in a directory are on the disk."""
     fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

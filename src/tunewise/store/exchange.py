@@ -3,17 +3,21 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
-from tunewise.decision import Failure, Trial, Verdict
+from tunewise.decision import Failure, Miss, Subject, Trial, Verdict
 from tunewise.errors import InvalidFile, NotFound, StoreError
 from tunewise.formats import records
 from tunewise.formats.records import Record, Tally
 from tunewise.settings import Place, parse_place, shown
 from tunewise.store.base import Store
 from tunewise.store.opening import store_at
+from tunewise.store.rows import written
 
+Progress = Callable[[int, int], None]  # told how much is done, and how much there is
 _BATCH = 2_000
 _PLAIN = re.compile(
     r"signal SIG[A-Z0-9]+|exit code \d+|no answer within [\d.]+ s|[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b"
@@ -28,6 +32,17 @@ class Imported:
     known: int
     damaged: int = 0
     refused: int = 0
+    misses: int = 0  # problems asked in vain that are new here or were asked more often there
+
+
+class Absorbing(Protocol):
+    """Where records and misses from elsewhere go."""
+
+    def absorb(self, records: Iterable[Record]) -> int:
+        """Return how many were not known."""
+
+    def absorb_misses(self, misses: Iterable[Miss]) -> int:
+        """Return how many were new, or were raised."""
 
 
 def export_to(store: Store, path: Path, decision: str | None = None) -> int:
@@ -71,7 +86,7 @@ def import_from(store: Store, path: Path) -> Imported:
 
 
 def merge(store: Store, other: Store | Place, progress: Callable[[int], None] = lambda read: None) -> Imported:
-    """Add what another store knows and this one does not: a store, or the place of one.
+    """Add what another store knows and this one does not: a store, or the place of one. Misses stay where they are.
 
     `progress` is told now and then how many facts were looked at. Raises NotFound if there is no such store.
     """
@@ -84,11 +99,16 @@ def merge(store: Store, other: Store | Place, progress: Callable[[int], None] = 
         source.close()
 
 
-def migrate(source: Place, target: Place, progress: Callable[[int, int], None] = lambda read, all_: None) -> Imported:
-    """Copy every trial and verdict from the store at one place to that at another, a file or a PostgreSQL database.
+def silent(done: int, all_: int) -> None:
+    """Tell nobody how far it is."""
+
+
+def migrate(source: Place, target: Place, progress: Progress = silent, *, dry_run: bool = False) -> Imported:
+    """Copy everything from the store at one place to that at another, a file or a PostgreSQL database; misses too.
 
     What is known there already is passed over, so a copy that was broken off goes on when it is made again. Nothing is
-    removed from the source. Raises NotFound if there is no store, StoreError if one cannot be used or both are one.
+    removed from the source. With `dry_run` it is only counted. Raises NotFound if there is no store, StoreError if one
+    cannot be used or both are one.
     """
     source, target = parse_place(source), parse_place(target)
     if source == target:
@@ -98,10 +118,50 @@ def migrate(source: Place, target: Place, progress: Callable[[int, int], None] =
         held = below.info()
         expected = held.trials + held.verdicts
         above.info()  # a target that cannot be used is told before anything is read
-        return _merged(above, below, lambda read: progress(read, expected))
+        into: Absorbing = _Counting(above) if dry_run else above
+        # Misses first: whatever the target has concluded by itself is settled, what the source brings was open there.
+        misses = into.absorb_misses(below.misses())
+        copied = _merged(into, below, lambda read: progress(read, expected))
     finally:
         below.close()
         above.close()
+    damaged = max(0, expected - copied.added - copied.known)
+    return replace(copied, damaged=damaged, misses=misses)
+
+
+class _Counting:
+    """Takes records and misses as a store does, and only counts what that store would add."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, set[bytes]] = {}
+
+    def absorb(self, records: Iterable[Record]) -> int:
+        """Return how many of these the store does not know."""
+        added = 0
+        for (digest, *_), _, (_, identity, _) in written(records):
+            if digest not in self._known:
+                self._known[digest] = self._identities(digest)
+            added += identity not in self._known[digest]
+            self._known[digest].add(identity)
+        return added
+
+    def absorb_misses(self, misses: Iterable[Miss]) -> int:
+        """Return how many of these are new to the store, or would be counted higher there."""
+        asked = {(miss.decision, miss.problem): miss.count for miss in self._store.misses()}
+        settled = {digest for digest, about in self._subjects.items() if self._store.verdicts(about)}
+        return sum(m.digest not in settled and m.count > asked.get((m.decision, m.problem), 0) for m in misses)
+
+    @cached_property
+    def _subjects(self) -> dict[str, Subject]:
+        return {subject.digest: subject for subject in self._store.subjects()}
+
+    def _identities(self, digest: str) -> set[bytes]:
+        about = self._subjects.get(digest)
+        if about is None:
+            return set()
+        held: list[Trial | Verdict] = [*self._store.trials(about), *self._store.verdicts(about)]
+        return {row[1] for _, _, row in written(Record(about, fact) for fact in held)}
 
 
 def _readable(place: Place) -> Store:
@@ -110,7 +170,7 @@ def _readable(place: Place) -> Store:
     return store_at(place, is_shared=True)
 
 
-def _merged(store: Store, other: Store, progress: Callable[[int], None]) -> Imported:
+def _merged(store: Absorbing, other: Store, progress: Callable[[int], None]) -> Imported:
     tally = Tally()
 
     def counted() -> Iterator[Record]:
@@ -124,7 +184,7 @@ def _merged(store: Store, other: Store, progress: Callable[[int], None]) -> Impo
     return Imported(added, tally.read - added)
 
 
-def _absorb(store: Store, found: Iterable[Record]) -> int:
+def _absorb(store: Absorbing, found: Iterable[Record]) -> int:
     added, rest = 0, iter(found)
     while batch := list(islice(rest, _BATCH)):
         added += store.absorb(batch)

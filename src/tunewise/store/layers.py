@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tunewise.decision import Miss, Subject, Trial, Verdict
 from tunewise.formats.records import Record
-from tunewise.store.base import Flight, Prune, Pruned, Store, StoreInfo
+from tunewise.store.base import Flight, Prune, Pruned, Sign, Store, StoreInfo
 
 
 class LayeredStore:
@@ -60,6 +60,19 @@ class LayeredStore:
     def forget_miss(self, subject: Subject) -> None:
         """Drop the top's misses of a subject."""
         self._top.forget_miss(subject)
+
+    def absorb_misses(self, misses: Iterable[Miss]) -> int:
+        """Count misses from elsewhere in the top; return how many are new or were raised."""
+        return self._top.absorb_misses(misses)
+
+    def show(self, sign: Sign) -> None:
+        """Give a sign of life to the top."""
+        self._top.show(sign)
+
+    def signs(self, kind: str | None = None, since: float = 0.0) -> list[Sign]:
+        """Return the signs of life in every store, oldest first."""
+        found = [sign for store in self._upwards() for sign in store.signs(kind, since)]
+        return sorted(found, key=lambda sign: sign.at)
 
     def flight(self, subject: Subject) -> Flight:
         """Return the right to tune a subject, granted by the top."""

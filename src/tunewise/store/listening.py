@@ -4,17 +4,20 @@ import logging
 import os
 import select
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from tunewise.errors import StoreError
 from tunewise.store import postgres_schema as schema
+from tunewise.store.connecting import abandon, connect, driver
 from tunewise.store.locks import renew_in_children
-from tunewise.store.server import abandon, connect, driver, storable, stored
+from tunewise.store.server import storable, stored
 
 Heard = Callable[[str | None], None]  # called with the decision that something was concluded for; None: any of them
 
 _GLANCE_MS = 500  # how soon a thread that is to stop does
+_SILENCE_S = 60.0  # after which the server is asked whether it is still there
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _LONGEST_NAME = 1_000
 _log = logging.getLogger(__name__)
@@ -78,13 +81,20 @@ class Listener:
     def _listen(self, stopping: threading.Event) -> None:
         db = self._db = connect(self._url)
         try:
+            db.add_notify_handler(lambda note: self._hear_one(note.payload))  # of what comes while we ask
             db.execute("LISTEN tunewise")
             self._pass_on(None)
             ready = select.poll()
             ready.register(db.fileno(), select.POLLIN)
+            heard_at = time.monotonic()
             while not stopping.is_set():
                 if ready.poll(_GLANCE_MS):
                     self._hear(db)
+                elif time.monotonic() < heard_at + _SILENCE_S:
+                    continue
+                else:
+                    db.execute("SELECT 1")
+                heard_at = time.monotonic()
         finally:
             self._db = None
             db.close()
@@ -92,9 +102,12 @@ class Listener:
     def _hear(self, db: Any) -> None:
         db.pgconn.consume_input()
         while note := db.pgconn.notifies():
-            origin, _, name = note.extra.decode(errors="replace").partition(" ")
-            if origin != self._origin:
-                self._pass_on(stored(name) or None)
+            self._hear_one(note.extra.decode(errors="replace"))
+
+    def _hear_one(self, text: str) -> None:
+        origin, _, name = text.partition(" ")
+        if origin != self._origin:
+            self._pass_on(stored(name) or None)
 
     def _pass_on(self, name: str | None) -> None:
         try:

@@ -1,14 +1,17 @@
 """The store that forgets: everything in this process's memory."""
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tunewise.decision import Miss, Subject, Trial, Verdict
 from tunewise.formats import facts
 from tunewise.formats.records import Record
-from tunewise.store.base import MAX_MISSES, Flight, Prune, Pruned, StoreInfo
+from tunewise.store.answers import weigh
+from tunewise.store.base import MAX_MISSES, MAX_SIGNS, SIGN_LIFE_S, Flight, Prune, Pruned, Sign, StoreInfo
 from tunewise.store.locks import ByteFlight, ThreadsOnly, renew_in_children
+from tunewise.store.rows import sign_body
 
 
 @dataclass(slots=True)
@@ -26,6 +29,7 @@ class MemoryStore:
         self._entries: dict[str, _Entry] = {}
         self._misses: dict[tuple[object, ...], Miss] = {}
         self._known: set[bytes] = set()
+        self._signs: dict[tuple[str, str], Sign] = {}
         self._grants = ThreadsOnly()
         renew_in_children(self)
 
@@ -74,14 +78,11 @@ class MemoryStore:
 
     def miss(self, subject: Subject, count: int = 1) -> None:
         """Count a question that nobody could answer."""
-        key = (subject.decision, subject.problem)
         with self._lock:
-            known = self._misses.get(key)
-            fresh = Miss(subject.decision, subject.problem, count, subject.digest)
-            self._misses[key] = fresh if known is None else replace(fresh, count=known.count + count)
-            kept = [k for k in self._misses if k[0] == subject.decision] if known is None else []
-            if len(kept) > MAX_MISSES:
-                del self._misses[min(kept, key=lambda k: self._misses[k].count)]
+            known = self._misses.get((subject.decision, subject.problem))
+            self._keep_miss(
+                Miss(subject.decision, subject.problem, count + (known.count if known else 0), subject.digest)
+            )
 
     def misses(self, decision: str | None = None) -> list[Miss]:
         """Return the problems that were asked in vain, most often asked first."""
@@ -93,6 +94,26 @@ class MemoryStore:
         """Drop the misses of a subject's decision and problem."""
         with self._lock:
             self._misses.pop((subject.decision, subject.problem), None)
+
+    def absorb_misses(self, misses: Iterable[Miss]) -> int:
+        """Count misses from elsewhere at least as often as they say; return how many are new or were raised."""
+        with self._lock:
+            return sum(self._raise_miss(miss) for miss in misses)
+
+    def show(self, sign: Sign) -> None:
+        """Put a sign of life in the place of the last one of its kind and key."""
+        sign_body(sign)
+        with self._lock:
+            self._signs[sign.kind, sign.key] = sign
+            since = min(sign.at, time.time()) - SIGN_LIFE_S
+            kept = sorted((given for given in self._signs.values() if given.at >= since), key=lambda given: given.at)
+            self._signs = {(given.kind, given.key): given for given in kept[-MAX_SIGNS:]}
+
+    def signs(self, kind: str | None = None, since: float = 0.0) -> list[Sign]:
+        """Return the signs of life given since a moment, oldest first."""
+        with self._lock:
+            found = [sign for sign in self._signs.values() if kind in (None, sign.kind) and sign.at >= since]
+        return sorted(found, key=lambda sign: sign.at)
 
     def flight(self, subject: Subject) -> Flight:
         """Return the right to tune a subject, held between the threads of this process."""
@@ -121,16 +142,22 @@ class MemoryStore:
         """Remove the facts a rule takes, or only count them."""
         before = float("inf") if rule.before is None else rule.before
         with self._lock:
-            taken = [entry for entry in self._entries.values() if rule.takes(entry.subject)]
-            trials = sum(trial.at < before for entry in taken for trial in entry.trials)
-            verdicts = sum(verdict.at < before for entry in taken for verdict in entry.verdicts)
+            taken = {digest: entry for digest, entry in self._entries.items() if rule.takes(entry.subject)}
+            told = [(digest, verdict) for digest, entry in taken.items() for verdict in entry.verdicts]
+            numbered = [(row, *words) for row, words in enumerate(told)]
+            weighing = weigh(rule, numbered)
+            old = {row for row, _, verdict in numbered if verdict.at < before} - weighing.spared
+            trials = sum(trial.at < before for entry in taken.values() for trial in entry.trials)
+            misses = [key for key in self._misses if rule.takes_misses and key[0] == rule.decision]
             if not dry_run:
-                for entry in taken:
+                for digest, entry in taken.items():
                     entry.trials = [trial for trial in entry.trials if trial.at >= before]
-                    entry.verdicts = [verdict for verdict in entry.verdicts if verdict.at >= before]
+                    entry.verdicts = [v for row, about, v in numbered if about == digest and row not in old]
+                for key in misses:
+                    del self._misses[key]
                 self._entries = {d: e for d, e in self._entries.items() if e.trials or e.verdicts}
                 self._known = {facts.identity(r.subject.digest, _body(r.fact)) for r in self.records()}
-        return Pruned(trials, verdicts)
+        return Pruned(trials, len(old), len(misses), weighing.lost)
 
     def info(self) -> StoreInfo:
         """Return what is held."""
@@ -146,6 +173,8 @@ class MemoryStore:
                 misses=len(self._misses),
                 size_bytes=0,
                 decisions={n: sum(len(e.trials) for e in entries if e.subject.decision == n) for n in names},
+                last_trial_at=max((trial.at for entry in entries for trial in entry.trials), default=None),
+                last_verdict_at=max((verdict.at for entry in entries for verdict in entry.verdicts), default=None),
             )
 
     def close(self) -> None:
@@ -159,6 +188,21 @@ class MemoryStore:
         entry = self._entries.setdefault(digest, _Entry(subject))
         entry.subject = subject
         return entry
+
+    def _keep_miss(self, miss: Miss) -> None:
+        key = (miss.decision, miss.problem)
+        is_new = key not in self._misses
+        self._misses[key] = miss
+        kept = [k for k in self._misses if k[0] == miss.decision] if is_new else []
+        if len(kept) > MAX_MISSES:
+            del self._misses[min(kept, key=lambda k: self._misses[k].count)]
+
+    def _raise_miss(self, miss: Miss) -> bool:
+        entry, known = self._entries.get(miss.digest), self._misses.get((miss.decision, miss.problem))
+        if (entry is not None and entry.verdicts) or (known is not None and known.count >= miss.count):
+            return False
+        self._keep_miss(miss)
+        return True
 
     def _put(self, record: Record) -> None:
         if isinstance(record.fact, Trial):

@@ -1,16 +1,22 @@
 """The store on a PostgreSQL server that a team shares."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tunewise.decision import Miss, Subject, Trial, Verdict
 from tunewise.formats import facts
 from tunewise.formats.records import Record
-from tunewise.store.base import MAX_MISSES, Flight, Prune, Pruned, StoreInfo
+from tunewise.store.answers import verdicts_in, weigh
+from tunewise.store.base import MAX_MISSES, MAX_SIGNS, SIGN_LIFE_S, Flight, Prune, Pruned, Sign, StoreInfo
 from tunewise.store.listening import Heard, Listener
 from tunewise.store.locks import ByteFlight
-from tunewise.store.postgres_rows import NEW_SUBJECTS, about_row, keys_of, put, written_row
+from tunewise.store.postgres_copy import copied
+from tunewise.store.postgres_rows import NEW_SUBJECTS, about_row, is_written, keys_of, put, unknown, written_rows
+from tunewise.store.postgres_schema import WITH_SIGNS
+from tunewise.store.replying import unhurried
 from tunewise.store.rows import (
     TABLES,
     About,
@@ -21,11 +27,15 @@ from tunewise.store.rows import (
     facts_in,
     miss_key,
     miss_of,
+    miss_row,
     records_in,
+    sign_body,
+    sign_of,
     subject_of,
     subjects_by_key,
     subjects_in,
 )
+from tunewise.store.schema import Held
 from tunewise.store.server import Server, storable, stored
 
 _PAGE = 2_000
@@ -36,24 +46,14 @@ _OF_SUBJECT = {
     "verdicts": "SELECT v.identity, v.body FROM tunewise.subjects s JOIN tunewise.verdicts v ON v.subject = s.id"
     " WHERE s.digest = %s ORDER BY v.id",
 }
-_KNOWN = {
-    "trials": "SELECT s.digest, t.identity FROM tunewise.subjects s JOIN tunewise.trials t ON t.subject = s.id"
-    " WHERE s.digest = ANY(%s) AND t.identity = ANY(%s)",
-    "verdicts": "SELECT s.digest, v.identity FROM tunewise.subjects s JOIN tunewise.verdicts v ON v.subject = s.id"
-    " WHERE s.digest = ANY(%s) AND v.identity = ANY(%s)",
-}
 _PAGES = {
     "trials": "SELECT id, subject, identity, body FROM tunewise.trials WHERE id > %s ORDER BY id LIMIT %s",
     "verdicts": "SELECT id, subject, identity, body FROM tunewise.verdicts WHERE id > %s ORDER BY id LIMIT %s",
 }
-_COUNT_OLD = {
-    "trials": "SELECT count(*) FROM tunewise.trials WHERE subject = ANY(%s) AND at < %s",
-    "verdicts": "SELECT count(*) FROM tunewise.verdicts WHERE subject = ANY(%s) AND at < %s",
-}
-_DELETE_OLD = {
-    "trials": "DELETE FROM tunewise.trials WHERE subject = ANY(%s) AND at < %s",
-    "verdicts": "DELETE FROM tunewise.verdicts WHERE subject = ANY(%s) AND at < %s",
-}
+_COUNT_OLD = "SELECT count(*) FROM tunewise.trials WHERE subject = ANY(%s) AND at < %s"
+_DELETE_OLD = "DELETE FROM tunewise.trials WHERE subject = ANY(%s) AND at < %s"
+_OLD_VERDICTS = "SELECT id FROM tunewise.verdicts WHERE subject = ANY(%s) AND at < %s"
+_COUNT_MISSES = "SELECT count(*) FROM tunewise.misses WHERE decision = %s"
 _DELETE_BARE = """
     DELETE FROM tunewise.subjects s WHERE NOT EXISTS (SELECT 1 FROM tunewise.trials WHERE subject = s.id)
     AND NOT EXISTS (SELECT 1 FROM tunewise.verdicts WHERE subject = s.id)
@@ -72,6 +72,14 @@ _COUNT_MISS = """
     INSERT INTO tunewise.misses AS known (key, decision, asked_as, body, count) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (key) DO UPDATE SET count = known.count + excluded.count, asked_as = excluded.asked_as
 """
+_RAISE_MISS = """
+    INSERT INTO tunewise.misses AS known (key, decision, asked_as, body, count)
+    SELECT given.key, given.decision, given.asked_as, given.body, given.count
+    FROM (VALUES (%s::text, %s::text, %s::text, %s::text, %s::bigint)) AS given (key, decision, asked_as, body, count)
+    WHERE NOT EXISTS
+    (SELECT 1 FROM tunewise.subjects s JOIN tunewise.verdicts v ON v.subject = s.id WHERE s.digest = given.asked_as)
+    ON CONFLICT (key) DO UPDATE SET count = excluded.count WHERE known.count < excluded.count
+"""
 _FORGET_MISS = "DELETE FROM tunewise.misses WHERE key = %s"
 _DROP_MISSES = """
     DELETE FROM tunewise.misses WHERE key IN
@@ -81,11 +89,24 @@ _MISSES = """
     SELECT key, decision, asked_as, body, count FROM tunewise.misses
     WHERE %(name)s::text IS NULL OR decision = %(name)s ORDER BY count DESC, id
 """
+_SHOW = """
+    INSERT INTO tunewise.signs (kind, key, at, body) VALUES (%s, %s, %s, %s)
+    ON CONFLICT (kind, key) DO UPDATE SET at = excluded.at, body = excluded.body
+"""
+_SIGNS = """
+    SELECT kind, key, at, body FROM tunewise.signs
+    WHERE (%(kind)s::text IS NULL OR kind = %(kind)s) AND at >= %(since)s ORDER BY at
+"""
+_DROP_SIGNS = """
+    DELETE FROM tunewise.signs WHERE (kind, key) IN (SELECT kind, key FROM tunewise.signs ORDER BY at LIMIT %s)
+"""
 _COUNTS = """
     SELECT (SELECT count(*) FROM tunewise.trials), (SELECT count(*) FROM tunewise.verdicts),
     (SELECT count(DISTINCT digest) FROM tunewise.subjects), (SELECT count(*) FROM tunewise.misses),
     (SELECT sum(pg_total_relation_size(oid)) FROM pg_class
-     WHERE relnamespace = 'tunewise'::regnamespace AND relkind = 'r'), current_setting('server_version')
+     WHERE relnamespace = 'tunewise'::regnamespace AND relkind = 'r'), current_setting('server_version'),
+    (SELECT at FROM tunewise.trials ORDER BY id DESC LIMIT 1),
+    (SELECT at FROM tunewise.verdicts ORDER BY id DESC LIMIT 1)
 """
 _COUNT_TRIALS = """
     SELECT s.decision, count(t.id) FROM tunewise.subjects s LEFT JOIN tunewise.trials t ON t.subject = s.id
@@ -117,7 +138,8 @@ class PostgresStore:
             key = keys_of(db, [about])[about]
             put(db, "trials", [(key, *row) for row in rows])
 
-        self._server.write(write, ("add", digest, *(row[1] for row in rows)))
+        proof = partial(is_written, "trials", digest, rows[0][1])
+        self._server.write(write, ("add", digest, *(row[1] for row in rows)), proof)
 
     def trials(self, subject: Subject) -> list[Trial]:
         """Return the trials of a subject in the order they were added."""
@@ -132,7 +154,7 @@ class PostgresStore:
             put(db, "verdicts", [(keys_of(db, [about])[about], *row)])
             self._listener.tell(db, subject.decision)
 
-        self._server.write(write, ("conclude", digest, row[1]))
+        self._server.write(write, ("conclude", digest, row[1]), partial(is_written, "verdicts", digest, row[1]))
 
     def verdicts(self, subject: Subject) -> list[Verdict]:
         """Return the verdicts of a subject, oldest first."""
@@ -159,9 +181,7 @@ class PostgresStore:
 
         def write(db: Any) -> None:
             db.execute(_COUNT_MISS, row)
-            kept = db.execute("SELECT count(*) FROM tunewise.misses WHERE decision = %s", (name,)).fetchone()[0]
-            if kept > MAX_MISSES:
-                db.execute(_DROP_MISSES, (name, kept - MAX_MISSES))
+            _cap_misses(db, name)
 
         self._server.write(write, ("miss", key, count))
 
@@ -177,6 +197,46 @@ class PostgresStore:
         if self._all("SELECT 1 FROM tunewise.misses WHERE key = %s", (key,)):
             self._server.write(lambda db: db.execute(_FORGET_MISS, (key,)).rowcount, ("forget", key))
 
+    def absorb_misses(self, misses: Iterable[Miss]) -> int:
+        """Count misses from elsewhere at least as often as they say; return how many are new or were raised."""
+        given = [(key, storable(name), *rest) for key, name, *rest in map(miss_row, misses)]
+
+        def write(db: Any) -> int:
+            with db.cursor() as cursor:
+                cursor.executemany(_RAISE_MISS, given)
+                raised = int(cursor.rowcount)
+            for name in {str(row[1]) for row in given}:
+                _cap_misses(db, name)
+            return raised
+
+        return self._server.write(write, object()) if given else 0
+
+    def show(self, sign: Sign) -> None:
+        """Put a sign of life in the place of the last one of its kind and key."""
+        row = (storable(sign.kind), storable(sign.key), sign.at, sign_body(sign))
+        oldest = min(sign.at, time.time()) - SIGN_LIFE_S
+
+        def write(db: Any) -> None:
+            db.execute("SET LOCAL synchronous_commit = off")  # no fact: not worth waiting for the disk
+            db.execute(_SHOW, row)
+            db.execute("DELETE FROM tunewise.signs WHERE at < %s", (oldest,))
+            kept = db.execute("SELECT count(*) FROM tunewise.signs").fetchone()[0]
+            if kept > MAX_SIGNS:
+                db.execute(_DROP_SIGNS, (kept - MAX_SIGNS,))
+
+        self._server.write(write, object())
+
+    def signs(self, kind: str | None = None, since: float = 0.0) -> list[Sign]:
+        """Return the signs of life given since a moment, oldest first; a database of an older tunewise has none."""
+        asked = {"kind": kind and storable(kind), "since": since}
+
+        def read(db: Any) -> list[Any]:
+            return db.execute(_SIGNS, asked).fetchall() if self._server.schema >= WITH_SIGNS else []
+
+        rows = self._server.read(read)
+        found = (sign_of(stored(name), stored(key), at, body) for name, key, at, body in rows)
+        return [sign for sign in found if sign is not None]
+
     def flight(self, subject: Subject) -> Flight:
         """Return the right to tune a subject, held between all clients of the server."""
         return ByteFlight(self._server, subject.digest)
@@ -190,29 +250,42 @@ class PostgresStore:
     def absorb(self, records: Iterable[Record]) -> int:
         """Add the records that are not known yet and return how many those were; all or none."""
         # Read all first: records may come from another store, and two locks held at once can wait for each other.
-        given = [written_row(record) for record in records]
-        return self._server.write(lambda db: self._absorbed(db, given), object()) if given else 0
+        given = list(written_rows(records))
+        if not given:
+            return 0
+
+        def proof(db: Any, transaction: str) -> bool:
+            return not unknown(db, given)
+
+        return self._server.write(lambda db: self._absorbed(db, given), object(), proof)
 
     def prune(self, rule: Prune, *, dry_run: bool = False) -> Pruned:
         """Remove the facts a rule takes, or only count them."""
         before = float("inf") if rule.before is None else rule.before
-        keys = [key for key, (_, subject) in self._subjects_by_key().items() if rule.takes(subject)]
+        taken = {key: about for key, about in self._subjects_by_key().items() if rule.takes(about[1])}
+        weighing = weigh(rule, verdicts_in(partial(self._page, "verdicts"), taken))
+        old = list(taken), before
+        misses_of = (storable(rule.decision) if rule.decision is not None and rule.takes_misses else None,)
         if dry_run:
-            counts = [self._all(_COUNT_OLD[table], (keys, before))[0][0] for table in TABLES]
-            return Pruned(*counts)
+            trials, misses = self._all(_COUNT_OLD, old)[0][0], self._all(_COUNT_MISSES, misses_of)[0][0]
+            verdicts = [row for (row,) in self._all(_OLD_VERDICTS, old) if row not in weighing.spared]
+            return Pruned(trials, len(verdicts), misses, weighing.lost)
 
         def remove(db: Any) -> Pruned:
             db.execute(_STOP_WRITERS)
-            gone = [db.execute(_DELETE_OLD[table], (keys, before)).rowcount for table in TABLES]
+            trials = db.execute(_DELETE_OLD, old).rowcount
+            verdicts = [row for (row,) in db.execute(_OLD_VERDICTS, old).fetchall() if row not in weighing.spared]
+            db.execute("DELETE FROM tunewise.verdicts WHERE id = ANY(%s)", (verdicts,))
+            misses = db.execute("DELETE FROM tunewise.misses WHERE decision = %s", misses_of).rowcount
             db.execute(_DELETE_BARE)
             self._listener.tell(db)
-            return Pruned(*gone)
+            return Pruned(trials, len(verdicts), misses, weighing.lost)
 
-        return self._server.write(remove, object())
+        return self._server.write(unhurried(remove), object())
 
     def info(self) -> StoreInfo:
         """Return what the database holds."""
-        trials, verdicts, subjects, misses, size, version = self._all(_COUNTS)[0]
+        trials, verdicts, subjects, misses, size, version, *last = self._all(_COUNTS)[0]
         return StoreInfo(
             place=self._server.name(),
             schema=self._server.schema,
@@ -223,8 +296,14 @@ class PostgresStore:
             size_bytes=int(size),
             decisions={stored(name): count for name, count in self._all(_COUNT_TRIALS)},
             postgres=version,
+            last_trial_at=last[0],
+            last_verdict_at=last[1],
             is_read_only=self._server.is_read_only,
         )
+
+    def copy_to(self, path: Path, tell: Callable[[int, int], None]) -> Held:
+        """Write everything as it is at one moment into an empty file; return how many rows that must have then."""
+        return copied(self._server.url, path, tell)
 
     def close(self) -> None:
         """Let go of the connections; the next use opens them again."""
@@ -249,19 +328,16 @@ class PostgresStore:
     def _absorbed(self, db: Any, given: Sequence[tuple[About, Table, Row]]) -> int:
         # One at a time: two who bring the same facts would both find them unknown.
         db.execute("SELECT pg_advisory_xact_lock(%s)", (NEW_SUBJECTS,))
-        digests, identities = [about[0] for about, _, _ in given], [row[1] for _, _, row in given]
-        known = {
-            (table, digest, identity)
-            for table in TABLES
-            for digest, identity in db.execute(_KNOWN[table], (digests, identities)).fetchall()
-        }
-        fresh: dict[tuple[Table, str, bytes], tuple[About, Row]] = {}
-        for about, table, row in given:
-            if (table, about[0], row[1]) not in known:
-                fresh.setdefault((table, about[0], row[1]), (about, row))
+        fresh = unknown(db, given)
         keys = keys_of(db, [about for about, _ in fresh.values()])
         for kind in TABLES:
             put(db, kind, [(keys[about], *row) for (table, _, _), (about, row) in fresh.items() if table == kind])
         if any(table == "verdicts" for table, _, _ in fresh):
             self._listener.tell(db)
         return len(fresh)
+
+
+def _cap_misses(db: Any, name: str) -> None:
+    kept = db.execute(_COUNT_MISSES, (name,)).fetchone()[0]
+    if kept > MAX_MISSES:
+        db.execute(_DROP_MISSES, (name, kept - MAX_MISSES))

@@ -1,11 +1,11 @@
 """Putting rows into the tables on a PostgreSQL server: subjects once, facts by statements or in one stream."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tunewise.decision import Subject
 from tunewise.formats.records import Record
-from tunewise.store.rows import About, Row, Table, subject_row, written
+from tunewise.store.rows import TABLES, About, Row, Table, subject_row, written
 from tunewise.store.server import storable
 
 MANY = 8  # rows from which on they are copied in one stream instead of inserted one by one
@@ -16,9 +16,21 @@ _INSERT = {
     "trials": "INSERT INTO tunewise.trials (subject, at, identity, body) VALUES (%s, %s, %s, %s)",
     "verdicts": "INSERT INTO tunewise.verdicts (subject, at, identity, body) VALUES (%s, %s, %s, %s)",
 }
+_WRITTEN = {
+    "trials": "SELECT 1 FROM tunewise.subjects s JOIN tunewise.trials t ON t.subject = s.id"
+    " WHERE s.digest = %s AND t.identity = %s AND t.xmin = %s::xid8::xid",
+    "verdicts": "SELECT 1 FROM tunewise.subjects s JOIN tunewise.verdicts v ON v.subject = s.id"
+    " WHERE s.digest = %s AND v.identity = %s AND v.xmin = %s::xid8::xid",
+}
 _COPY = {
     "trials": "COPY tunewise.trials (subject, at, identity, body) FROM STDIN (FORMAT BINARY)",
     "verdicts": "COPY tunewise.verdicts (subject, at, identity, body) FROM STDIN (FORMAT BINARY)",
+}
+_KNOWN = {
+    "trials": "SELECT s.digest, t.identity FROM tunewise.subjects s JOIN tunewise.trials t ON t.subject = s.id"
+    " WHERE s.digest = ANY(%s) AND t.identity = ANY(%s)",
+    "verdicts": "SELECT s.digest, v.identity FROM tunewise.subjects s JOIN tunewise.verdicts v ON v.subject = s.id"
+    " WHERE s.digest = ANY(%s) AND v.identity = ANY(%s)",
 }
 # The rows are held, as the references to them will be: nobody prunes a subject between this and a fact about it.
 _KEYS = """
@@ -38,6 +50,11 @@ def put(db: Any, table: str, rows: Sequence[Keyed]) -> None:
         stream.set_types(["int8", "float8", "bytea", "text"])
         for row in rows:
             stream.write_row(row)
+
+
+def is_written(table: str, digest: str, identity: bytes, db: Any, transaction: str) -> bool:
+    """Return whether a transaction has added a fact."""
+    return db.execute(_WRITTEN[table], (digest, identity, transaction)).fetchone() is not None
 
 
 def keys_of(db: Any, abouts: Sequence[About]) -> dict[About, int]:
@@ -67,10 +84,25 @@ def _new_keys(db: Any, abouts: Sequence[About]) -> dict[About, int]:
     return keys
 
 
-def written_row(record: Record) -> tuple[About, Table, Row]:
-    """Return a record as rows that PostgreSQL can hold."""
-    (digest, name, identity, body), table, row = written(record)
-    return (digest, storable(name), identity, body), table, row
+def unknown(db: Any, given: Sequence[tuple[About, Table, Row]]) -> dict[tuple[Table, str, bytes], tuple[About, Row]]:
+    """Return the rows that are not in the tables yet, each once."""
+    digests, identities = [about[0] for about, _, _ in given], [row[1] for _, _, row in given]
+    known = {
+        (table, digest, identity)
+        for table in TABLES
+        for digest, identity in db.execute(_KNOWN[table], (digests, identities)).fetchall()
+    }
+    fresh: dict[tuple[Table, str, bytes], tuple[About, Row]] = {}
+    for about, table, row in given:
+        if (table, about[0], row[1]) not in known:
+            fresh.setdefault((table, about[0], row[1]), (about, row))
+    return fresh
+
+
+def written_rows(records: Iterable[Record]) -> Iterator[tuple[About, Table, Row]]:
+    """Yield records as rows that PostgreSQL can hold."""
+    for (digest, name, identity, body), table, row in written(records):
+        yield (digest, storable(name), identity, body), table, row
 
 
 def about_row(subject: Subject, digest: str) -> About:

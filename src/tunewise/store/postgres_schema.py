@@ -3,6 +3,7 @@
 from typing import Any
 
 OLDEST_SERVER = 130000  # transactions have had names that outlive a connection since PostgreSQL 13
+WITH_SIGNS = 2  # the first schema that has signs of life
 CHANNEL = "tunewise"  # where the clients of one database tell each other that there is something new
 _MIGRATING = -1953853029  # advisory locks of subjects are positive
 
@@ -46,6 +47,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX misses_decision ON tunewise.misses (decision, count)",
     ),
+    (
+        """CREATE TABLE tunewise.signs (
+            kind TEXT NOT NULL,
+            key TEXT NOT NULL,
+            at DOUBLE PRECISION NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (kind, key)
+        )""",
+        "CREATE INDEX signs_at ON tunewise.signs (at)",
+    ),
 )
 
 _OUR_TABLE = "SELECT 1 FROM pg_tables WHERE schemaname = 'tunewise' AND tablename = 'schema_number'"
@@ -75,3 +86,14 @@ def migrate(db: Any) -> int:
         if found < len(MIGRATIONS):
             db.execute("UPDATE tunewise.schema_number SET number = %s", (len(MIGRATIONS),))
     return max(found, len(MIGRATIONS))
+
+
+def why_not_written(found: int) -> str:
+    """Return why a database whose schema is not ours is read but not written, and what to do."""
+    ours = len(MIGRATIONS)
+    if found > ours:
+        return f"has schema {found}, newer than our {ours}; it is read but not written: upgrade tunewise"
+    return (
+        f"has schema {found}, older than the {ours} of this tunewise, and this role may not change it; it is read but "
+        "not written until the role that began the store has run: tunewise store info"
+    )

@@ -3,9 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar, get_args
 
+import msgspec
+
 from tunewise.decision import Miss, Problem, Subject, Trial, Verdict, canonical
+from tunewise.errors import InvalidData
 from tunewise.formats import facts
 from tunewise.formats.records import Record
+from tunewise.store.base import Sign
+
+_LONGEST_SIGN = 32_768
 
 Fact = TypeVar("Fact", Trial, Verdict)
 Table = Literal["trials", "verdicts"]
@@ -30,13 +36,21 @@ def fact_row(digest: str, at: float, body: bytes) -> Row:
     return at, facts.identity(digest, body), body.decode()
 
 
-def written(record: Record) -> tuple[About, Table, Row]:
-    """Return a record as rows: its subject's, and the fact's with the table that is for."""
-    digest, fact = record.subject.digest, record.fact
-    about = subject_row(record.subject, digest)
-    if isinstance(fact, Trial):
-        return about, "trials", fact_row(digest, fact.at, facts.write_trial(fact))
-    return about, "verdicts", fact_row(digest, fact.at, facts.write_verdict(fact))
+def written(records: Iterable[Record]) -> Iterator[tuple[About, Table, Row]]:
+    """Yield records as rows: the subject's, and the fact's with the table that is for.
+
+    A subject is written once for all records that share it: that is most of the work, and stores hold it so.
+    """
+    abouts: dict[int, tuple[Subject, About]] = {}  # with the subject, which keeps its place in memory meanwhile
+    for record in records:
+        subject, fact = record.subject, record.fact
+        if id(subject) not in abouts:
+            abouts[id(subject)] = subject, subject_row(subject, subject.digest)
+        about = abouts[id(subject)][1]
+        if isinstance(fact, Trial):
+            yield about, "trials", fact_row(about[0], fact.at, facts.write_trial(fact))
+        else:
+            yield about, "verdicts", fact_row(about[0], fact.at, facts.write_verdict(fact))
 
 
 def subject_of(digest: str, body: str) -> Subject | None:
@@ -102,5 +116,31 @@ def miss_of(key: str, decision: str, asked_as: str, body: str, count: int) -> Mi
     try:
         problem = facts.read_problem(body)
         return Miss(decision, problem, int(count), asked_as) if miss_key(decision, problem) == key else None
+    except (ValueError, TypeError):
+        return None
+
+
+def miss_row(miss: Miss) -> tuple[str, str, str, str, int]:
+    """Return a miss as a row: key, decision, as what subject it was asked, body, count."""
+    body = facts.write_problem(miss.problem).decode()
+    return miss_key(miss.decision, miss.problem), miss.decision, miss.digest, body, miss.count
+
+
+def sign_body(sign: Sign) -> str:
+    """Return what a sign of life says as text; raises InvalidData if that is too long or no JSON."""
+    try:
+        text = msgspec.json.encode(sign.body).decode()
+    except (TypeError, ValueError) as error:
+        raise InvalidData(f"the sign of life {sign.kind!r} is no JSON: {error}") from error
+    if len(text) > _LONGEST_SIGN:
+        raise InvalidData(f"the sign of life {sign.kind!r} has {len(text)} characters; the limit is {_LONGEST_SIGN}")
+    return text
+
+
+def sign_of(kind: str, key: str, at: float, body: str) -> Sign | None:
+    """Return the sign of a row, or None if the row is damaged."""
+    try:
+        said = msgspec.json.decode(body)
+        return Sign(kind, key, float(at), said) if isinstance(said, dict) else None
     except (ValueError, TypeError):
         return None

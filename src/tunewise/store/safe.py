@@ -7,20 +7,24 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from types import TracebackType
+from dataclasses import replace
 from typing import TypeVar
 
 from tunewise.decision import Miss, Subject, Trial, Verdict
-from tunewise.errors import DamagedStore, StoreError, StoreWarning
+from tunewise.errors import DamagedStore, StoreError, StoreWarning, UnreachableStore
+from tunewise.eventlog import WARNING, tell
 from tunewise.formats.records import Record
-from tunewise.store.base import Flight, Prune, Pruned, Store, StoreInfo
+from tunewise.store.base import Flight, Prune, Pruned, Sign, Store, StoreInfo
+from tunewise.store.catching_up import keep_trying
 from tunewise.store.locks import renew_in_children
 from tunewise.store.memory import MemoryStore
+from tunewise.store.safe_flight import SafeFlight
 from tunewise.store.sqlite import SqliteStore
+from tunewise.store.trouble import Trouble
 
 RETRY_S = 5.0
 _LONGEST_PAUSE = 12  # times that: a server that does not answer costs seconds each time it is asked
+_PATIENCE = 10  # times as long as it took to find that out, it is left alone: it may cost a tenth of a program's time
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _warned = threading.Event()
@@ -33,19 +37,6 @@ def warn_once(text: str) -> None:
         return
     _warned.set()
     warnings.warn(text, StoreWarning, stacklevel=4)
-
-
-@dataclass(slots=True)
-class _Trouble:
-    """Whether the disk is worth asking: after a failure it is left alone for a while, after more of them longer."""
-
-    reason: str | None = None
-    until: float = 0.0
-    failures: int = 0
-
-    def end(self) -> None:
-        """Note that it works."""
-        self.reason, self.failures = None, 0
 
 
 class SafeStore:
@@ -67,8 +58,9 @@ class SafeStore:
         self._disk = disk
         self._warn, self._clock, self._retry_s = warn, clock, retry_s
         self._lock = threading.RLock()
-        self._reading, self._writing = _Trouble(), _Trouble()
+        self._reading, self._writing = Trouble("reading"), Trouble("writing")
         self._waiting: list[Callable[[Store], object]] = []
+        self._is_trying = False
         self._memory = MemoryStore()
         renew_in_children(self)
 
@@ -119,9 +111,30 @@ class SafeStore:
         """Drop the misses of a subject's decision and problem."""
         self._write(lambda store: store.forget_miss(subject))
 
+    def absorb_misses(self, misses: Iterable[Miss]) -> int:
+        """Count misses from elsewhere at least as often as they say; return how many are new or were raised."""
+        given = list(misses)
+        return self._write(lambda store: store.absorb_misses(given))
+
+    def show(self, sign: Sign) -> None:
+        """Give a sign of life; while the disk is in trouble, none is given."""
+        with self._lock:
+            began = self._clock()
+            if self._writing.is_over(began):
+                try:
+                    self._on_disk(lambda store: store.show(sign))
+                except UnreachableStore as error:
+                    self._note(self._writing, error, began)
+                except StoreError as error:  # of the sign alone: facts may have a place all the same
+                    _log.debug("a sign of life was not given: %s", error)
+
+    def signs(self, kind: str | None = None, since: float = 0.0) -> list[Sign]:
+        """Return the signs of life given since a moment, oldest first."""
+        return self._read(lambda store: store.signs(kind, since), list)
+
     def flight(self, subject: Subject) -> Flight:
         """Return the right to tune a subject: between processes if the disk allows, else between threads."""
-        return _SafeFlight(lambda: self._disk.flight(subject), self._memory.flight(subject))
+        return SafeFlight(lambda: self._disk.flight(subject), self._memory.flight(subject), self._asked)
 
     def records(self, decision: str | None = None) -> Iterator[Record]:
         """Yield every trial and verdict with its subject; raises StoreError if the disk fails on the way."""
@@ -150,8 +163,28 @@ class SafeStore:
             self._disk.close()
 
     def renew(self) -> None:
-        """Begin a forked child with a lock of its own."""
+        """Begin a forked child with a lock of its own; what waits is its parent's to write."""
         self._lock = threading.RLock()
+        self._waiting, self._memory, self._is_trying = [], MemoryStore(), False
+
+    def catch_up(self) -> float | None:
+        """Write what waits if it is time to; return in how many seconds to try again, None if nothing waits."""
+        with self._lock:
+            if self._waiting:
+                self._try_writing(lambda store: None)
+            self._is_trying = bool(self._waiting)
+            return self._writing.until - self._clock() if self._is_trying else None
+
+    def _asked(self, ask: Callable[[], bool]) -> bool:
+        """Return what a flight says; raises StoreError if it cannot say, at once where that is known already."""
+        began = self._clock()
+        if not self._reading.is_over(began):
+            raise UnreachableStore(str(self._reading.reason))
+        try:
+            return ask()
+        except UnreachableStore as error:
+            self._note(self._reading, error, began)
+            raise
 
     def _both(self, ask: Callable[[Store], list[_T]]) -> list[_T]:
         """Return what the disk knows and what waits in memory, without a moment between the two."""
@@ -160,12 +193,13 @@ class SafeStore:
             return [*self._read(ask, nothing.copy), *ask(self._memory)]
 
     def _read(self, ask: Callable[[Store], _T], otherwise: Callable[[], _T]) -> _T:
-        if self._reading.reason is not None and self._clock() < self._reading.until:
+        began = self._clock()
+        if not self._reading.is_over(began):
             return otherwise()
         try:
             answer = self._on_disk(ask)
         except StoreError as error:
-            self._note(self._reading, error)
+            self._note(self._reading, error, began)
             self._warn(f"{error}. It is left out for now.")
             return otherwise()
         self._reading.end()
@@ -180,18 +214,22 @@ class SafeStore:
             if not self._waiting:
                 atexit.register(_close, weakref.ref(self))
             self._waiting.append(act)
+            if not self._is_trying:
+                self._is_trying = True
+                keep_trying(self)
         self._warn(f"{self._writing.reason}. Results are kept in memory until it can be used.")
         return kept
 
     def _try_writing(self, act: Callable[[Store], _T], is_due: bool = False) -> tuple[bool, list[_T]]:
         """Return whether the disk took what waited and `act` too, and what came of `act`."""
-        if self._writing.reason is not None and not is_due and self._clock() < self._writing.until:
+        began = self._clock()
+        if not is_due and not self._writing.is_over(began):
             return False, []
         try:
             self._write_waiting()
             result = self._on_disk(act)
         except StoreError as error:
-            self._note(self._writing, error)
+            self._note(self._writing, error, began)
             return False, []
         self._writing.end()
         return True, [result]
@@ -219,50 +257,19 @@ class SafeStore:
             aside = self._disk.set_aside()
             result = act(self._disk)
             if aside is not None:
+                tell(WARNING, "store-set-aside", f"a damaged store was set aside: {error}", file=aside.name)
                 self._warn(f"{error}. It was set aside as {aside.name}, and a new one was begun.")
             return result
 
-    def _note(self, trouble: _Trouble, error: StoreError) -> None:
-        pause_s = self._retry_s * min(2**trouble.failures, _LONGEST_PAUSE)
-        trouble.reason, trouble.until = str(error), self._clock() + pause_s
-        trouble.failures += 1
+    def _note(self, trouble: Trouble, error: StoreError, began: float) -> None:
+        now, pause_s = self._clock(), self._retry_s * min(2**trouble.failures, _LONGEST_PAUSE)
+        until = now + min(max(pause_s, _PATIENCE * (now - began)), self._retry_s * _LONGEST_PAUSE)
+        is_away = isinstance(error, UnreachableStore)  # for every purpose
+        for one in (self._reading, self._writing) if is_away else (trouble,):
+            one.begin(error, until)
 
 
 def _close(reference: "weakref.ref[SafeStore]") -> None:
     store = reference()
     if store is not None:
         store.close()
-
-
-class _SafeFlight:
-    """A flight between processes that becomes one between threads if the disk has no place for its lock."""
-
-    def __init__(self, on_disk: Callable[[], Flight], in_memory: Flight) -> None:
-        self._on_disk, self._in_memory = on_disk, in_memory
-        self._granted: Flight | None = None
-
-    def acquire(self, wait_s: float | None = None) -> bool:
-        """Return True once it is ours; False if that took longer than `wait_s`."""
-        try:
-            flight = self._on_disk()
-            is_ours = flight.acquire(wait_s)
-        except (StoreError, OSError):
-            flight = self._in_memory
-            is_ours = flight.acquire(wait_s)
-        self._granted = flight if is_ours else None
-        return is_ours
-
-    def release(self) -> None:
-        """Let the next one have it."""
-        if self._granted is not None:
-            self._granted.release()
-        self._granted = None
-
-    def __enter__(self) -> "_SafeFlight":
-        self.acquire()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()

@@ -2,10 +2,12 @@
 
 import sqlite3
 from pathlib import Path
+from typing import NamedTuple
 
 from tunewise.errors import StoreError
 
 APPLICATION_ID = 1953853029  # "tune": tells our file from anybody else's
+WITH_SIGNS = 2  # the first schema that has signs of life
 
 # One entry a schema number, each ending with the statement that sets it. Entries are added and never changed.
 # Rows are found by subject only: an index on identities, which are random, would triple what every insert writes.
@@ -47,7 +49,37 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "PRAGMA application_id = 1953853029",
         "PRAGMA user_version = 1",
     ),
+    (
+        """CREATE TABLE signs (
+            kind TEXT NOT NULL,
+            key TEXT NOT NULL,
+            at REAL NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (kind, key)
+        )""",
+        "CREATE INDEX signs_at ON signs (at)",
+        "PRAGMA user_version = 2",
+    ),
 )
+
+_HELD = """
+    SELECT (SELECT count(*) FROM subjects), (SELECT count(*) FROM trials), (SELECT count(*) FROM verdicts),
+    (SELECT count(*) FROM misses)
+"""
+
+
+class Held(NamedTuple):
+    """How many rows each table of facts has."""
+
+    subjects: int
+    trials: int
+    verdicts: int
+    misses: int
+
+
+def held(db: sqlite3.Connection) -> Held:
+    """Return how many rows a file has."""
+    return Held(*db.execute(_HELD).fetchone())
 
 
 def number(db: sqlite3.Connection) -> int:

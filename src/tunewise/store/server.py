@@ -1,8 +1,6 @@
 """One PostgreSQL server as one process sees it: connected when needed, again after a loss, never across a fork."""
 
 import functools
-import importlib
-import os
 import re
 import threading
 import time
@@ -13,27 +11,21 @@ from typing import Any, TypeVar
 from tunewise.errors import StoreError, TunewiseError
 from tunewise.settings import shown
 from tunewise.store import postgres_schema as schema
-from tunewise.store.locks import Turns, keep_for_ever, renew_in_children
+from tunewise.store.connecting import abandon, connect, driver, said
+from tunewise.store.keeping import KEEP_S, Holding, is_standing
+from tunewise.store.locks import Turns, renew_in_children
 
 _T = TypeVar("_T")
 _TRIES = 3
 _LONGEST_PAUSE_S = 0.25
 _COMMIT_WAIT_S = 5.0
-# Unless the user's address says otherwise. A server that is gone must cost a program seconds, never a hang.
-_USUAL: dict[str, object] = {
-    "connect_timeout": 5,
-    "keepalives_idle": 30,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 30_000,
-    "client_encoding": "utf8",
-    "fallback_application_name": "tunewise",
-}
-_SESSION = """
-    SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '60s';
-    SET default_transaction_isolation = 'read committed'
-"""
 _BEGIN = "BEGIN; SELECT pg_current_xact_id()::text"
+
+Proof = Callable[[Any, str], bool]  # of a connection and the number of a transaction
+
+
+def _trust(db: Any, transaction: str) -> bool:
+    return True
 
 
 class Server:
@@ -55,22 +47,24 @@ class Server:
     def _begin(self) -> None:
         self._threads = threading.RLock()
         self._turns = Turns()
-        self._granted: set[int] = set()
+        self._holding = Holding()
+        self._is_kept = False
 
     def read(self, work: Callable[[Any], _T]) -> _T:
         """Return what `work(connection)` finds; every trouble comes out as a StoreError."""
         with self._threads, self._translated():
             return self._lasting(work)
 
-    def write(self, work: Callable[[Any], _T], token: Hashable) -> _T:
+    def write(self, work: Callable[[Any], _T], token: Hashable, proof: Proof = _trust) -> _T:
         """Return what `work(connection)` gives, once its transaction is on the server's disk.
 
-        `token` says what is written: trying again after a StoreError does nothing if it was written after all.
+        `token` says what is written: trying again after a StoreError does nothing if it was written after all. Numbers
+        of transactions that a crash took are given out again, so `proof` has to find in the tables what was written.
         """
         if self.is_read_only:
             raise StoreError(f"{self.place} is open for reading only")
         with self._threads, self._translated():
-            return self._lasting(lambda db: self._transaction(db, work, token))
+            return self._lasting(lambda db: self._transaction(db, work, token, proof))
 
     def acquire(self, byte: int, wait_s: float | None) -> bool:
         """Return True once an advisory lock is ours; waits by asking again, so that others can use the connection."""
@@ -79,11 +73,10 @@ class Server:
     def release(self, byte: int) -> None:
         """Give an advisory lock back; if the connection is gone, so is the lock."""
         with self._threads:
-            self._granted.discard(byte)
             try:
-                if self._is_connected():
+                if self._holding.give(byte) and self._is_connected():
                     self._db.execute("SELECT pg_advisory_unlock(%s)", (byte,))
-            except driver().Error:
+            except (driver().Error, StoreError):
                 self._drop()
         self._turns.give(byte)
 
@@ -94,7 +87,7 @@ class Server:
     def close(self) -> None:
         """Close the connection unless a lock is held on it; the next use opens it again."""
         with self._threads:
-            if not self._granted:
+            if not self._holding.held:
                 self._drop()
 
     def renew(self) -> None:
@@ -115,13 +108,11 @@ class Server:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    def _transaction(self, db: Any, work: Callable[[Any], _T], token: Hashable) -> _T:
-        if self.schema > len(schema.MIGRATIONS):
-            raise StoreError(
-                f"{self.place} has schema {self.schema}, newer than the {len(schema.MIGRATIONS)} this tunewise knows; "
-                "it is read but not written: upgrade tunewise"
-            )
-        if token in self._unsure and self._has_happened(db, token):
+    def _transaction(self, db: Any, work: Callable[[Any], _T], token: Hashable, proof: Proof) -> _T:
+        if self.schema != len(schema.MIGRATIONS):
+            self._drop()  # somebody may change that: look again
+            raise StoreError(f"{self.place} {schema.why_not_written(self.schema)}")
+        if token in self._unsure and self._has_happened(db, token) and proof(db, self._unsure[token][0]):
             done: _T = self._unsure.pop(token)[1]
             return done
         self._unsure.pop(token, None)
@@ -143,7 +134,10 @@ class Server:
         deadline = time.monotonic() + _COMMIT_WAIT_S
         while True:
             asked = (self._unsure[token][0],)
-            (status,) = db.execute("SELECT pg_xact_status(%s::xid8)", asked).fetchone()
+            try:
+                (status,) = db.execute("SELECT pg_xact_status(%s::xid8)", asked).fetchone()
+            except driver().errors.InvalidParameterValue:  # another server took over, which never heard of it
+                return False
             if status != "in progress":
                 return bool(status == "committed")
             if time.monotonic() > deadline:
@@ -158,10 +152,26 @@ class Server:
 
     def _locked(self, byte: int) -> bool:
         with self._threads:
-            is_ours = bool(self.read(lambda db: db.execute("SELECT pg_try_advisory_lock(%s)", (byte,)).fetchone()[0]))
-            if is_ours:
-                self._granted.add(byte)
+            is_ours = self.read(lambda db: self._holding.take(db, byte))
+            if is_ours and not self._is_kept:
+                self._is_kept = True
+                threading.Thread(target=self._keep, name="tunewise-keep", daemon=True).start()
             return is_ours
+
+    def _keep(self) -> None:
+        """Take again what is held whenever its connection was lost, until nothing is held any more."""
+        while self._is_kept:
+            time.sleep(KEEP_S)
+            with self._threads:
+                self._is_kept = bool(self._holding.held)
+                if self._is_kept:
+                    self._look_after()
+
+    def _look_after(self) -> None:
+        if self._is_connected() and not is_standing(self._db):
+            self._drop()
+        with suppress(StoreError):  # who reads or writes hears of it
+            self.read(self._holding.regain)
 
     def _is_connected(self) -> bool:
         return self._db is not None and not self._db.closed
@@ -170,20 +180,29 @@ class Server:
         if not self._is_connected():
             self._drop()
             self._db = self._opened()
-            for byte in self._granted:  # whoever was quicker keeps it: nobody is thrown out
-                self._db.execute("SELECT pg_try_advisory_lock(%s)", (byte,))
+            self._holding.moved(self._db)
         return self._db
 
     def _opened(self) -> Any:
         db = connect(self.url)
         try:
-            self.schema = schema.number(db) if self.is_read_only else schema.migrate(db)
+            self.schema = schema.number(db) if self.is_read_only else self._migrated(db)
             if not self.schema:
                 raise StoreError(f"there is no store at {self.place}; it is begun by whoever writes to it first")
         except BaseException:
             db.close()
             raise
         return db
+
+    def _migrated(self, db: Any) -> int:
+        try:
+            return schema.migrate(db)
+        except driver().errors.InsufficientPrivilege:
+            found = schema.number(db)  # older than ours: it can be read
+            if found:
+                return found
+            how = "GRANT CREATE ON DATABASE to it, or let a role that may write first"
+            raise StoreError(f"there is no store at {self.place}, and this role may not begin one: {how}") from None
 
     def _drop(self) -> None:
         db, self._db = self._db, None
@@ -204,28 +223,6 @@ class Server:
         self._drop()
 
 
-def connect(url: str) -> Any:
-    """Return a new connection; raises StoreError with the place and the reason, never with user or password."""
-    psycopg, place = driver(), shown(url)
-    try:
-        given = psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.Error:
-        form = "write postgresql://host/database, or postgresql:///?service=NAME"
-        raise StoreError(f"{place} is not an address of a PostgreSQL database; {form}") from None
-    usual = {name: value for name, value in _USUAL.items() if name not in given}
-    try:
-        db = psycopg.connect(url, autocommit=True, **usual)
-    except psycopg.Error as error:
-        raise StoreError(f"the store {place} cannot be reached: {said(error, url)}") from None
-    try:
-        _check(db, place)
-        db.execute(_SESSION)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
 def storable(name: str) -> str:
     """Return a name as a text that PostgreSQL can hold: without a zero byte."""
     return name.replace("\\", "\\\\").replace("\0", "\\0")
@@ -236,48 +233,11 @@ def stored(text: str) -> str:
     return re.sub(r"\\([\\0])", lambda found: "\0" if found[1] == "0" else "\\", text)
 
 
-def abandon(inherited: Any) -> None:
-    """Let go of a parent's connection in a forked child, without a word to the server."""
-    # To close it would end the parent's session; to keep its socket would keep the parent's locks after its death.
-    if inherited is not None and not inherited.closed:
-        keep_for_ever(inherited)
-        with suppress(OSError):
-            os.close(inherited.fileno())
-
-
-def said(error: Exception, url: str) -> str:
-    """Return what the server or libpq said in one line, without the user's name and password."""
-    primary = getattr(getattr(error, "diag", None), "message_primary", None)
-    line = (primary or str(error).strip() or type(error).__name__).splitlines()[0]
-    line = re.sub(r'\b(user|role) "(?:[^"]|"")*"', r"\1", line)
-    password = driver().conninfo.conninfo_to_dict(url).get("password")
-    return line.replace(str(password), "...") if password else line
-
-
-@functools.cache
-def driver() -> Any:
-    """Return psycopg; raises StoreError if it is not installed, so that a program goes on without it."""
-    try:
-        return importlib.import_module("psycopg")
-    except ImportError as error:
-        raise StoreError(f"PostgreSQL needs psycopg ({error}): pip install 'tunewise[postgres]'") from None
-
-
 @functools.cache
 def _passing() -> tuple[type[Exception], ...]:
     """Return the errors that go away when a transaction is tried again: others were in the way."""
     errors = driver().errors
     return errors.DeadlockDetected, errors.SerializationFailure
-
-
-def _check(db: Any, place: str) -> None:
-    if db.info.server_version < schema.OLDEST_SERVER:
-        raise StoreError(f"{place} is a PostgreSQL server older than 13; upgrade it")
-    encoding = db.info.parameter_status("server_encoding")
-    if encoding != "UTF8":
-        raise StoreError(
-            f"{place} is a database in {encoding}; make one with: createdb --encoding UTF8 --template template0"
-        )
 
 
 def _name(info: Any) -> str:

@@ -1,6 +1,7 @@
 """The store in one SQLite file."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 from tunewise.decision import Miss, Subject, Trial, Verdict
 from tunewise.formats import facts
 from tunewise.formats.records import Record
-from tunewise.store.base import MAX_MISSES, Flight, Prune, Pruned, StoreInfo
+from tunewise.store.answers import Weighing, verdicts_in, weigh
+from tunewise.store.base import MAX_MISSES, MAX_SIGNS, SIGN_LIFE_S, Flight, Prune, Pruned, Sign, StoreInfo
 from tunewise.store.database import FILE_NAME, Database
 from tunewise.store.locks import ByteFlight
 from tunewise.store.rows import (
@@ -19,13 +21,17 @@ from tunewise.store.rows import (
     facts_in,
     miss_key,
     miss_of,
+    miss_row,
     records_in,
+    sign_body,
+    sign_of,
     subject_of,
     subject_row,
     subjects_by_key,
     subjects_in,
     written,
 )
+from tunewise.store.schema import WITH_SIGNS, Held
 
 _PAGE = 500
 
@@ -43,14 +49,9 @@ _PAGES = {
     "trials": "SELECT id, subject, identity, body FROM trials WHERE id > ? ORDER BY id LIMIT ?",
     "verdicts": "SELECT id, subject, identity, body FROM verdicts WHERE id > ? ORDER BY id LIMIT ?",
 }
-_COUNT_OLD = {
-    "trials": "SELECT count(*) FROM trials WHERE subject = ? AND at < ?",
-    "verdicts": "SELECT count(*) FROM verdicts WHERE subject = ? AND at < ?",
-}
-_DELETE_OLD = {
-    "trials": "DELETE FROM trials WHERE subject = ? AND at < ?",
-    "verdicts": "DELETE FROM verdicts WHERE subject = ? AND at < ?",
-}
+_COUNT_OLD = "SELECT count(*) FROM trials WHERE subject = ? AND at < ?"
+_DELETE_OLD = "DELETE FROM trials WHERE subject = ? AND at < ?"
+_OLD_VERDICTS = "SELECT id FROM verdicts WHERE subject = ? AND at < ?"
 _LAST_WRITTEN = """
     SELECT body FROM subjects s WHERE digest = ? ORDER BY
     (SELECT max(id) FROM verdicts WHERE subject = s.id) DESC, (SELECT max(id) FROM trials WHERE subject = s.id) DESC
@@ -59,10 +60,26 @@ _COUNT_MISS = """
     INSERT INTO misses (key, decision, asked_as, body, count) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET count = count + excluded.count, asked_as = excluded.asked_as
 """
+_RAISE_MISS = """
+    INSERT INTO misses (key, decision, asked_as, body, count) SELECT ?1, ?2, ?3, ?4, ?5
+    WHERE NOT EXISTS (SELECT 1 FROM subjects s JOIN verdicts v ON v.subject = s.id WHERE s.digest = ?3)
+    ON CONFLICT (key) DO UPDATE SET count = excluded.count WHERE misses.count < excluded.count
+"""
 _DROP_MISSES = """
     DELETE FROM misses WHERE rowid IN
     (SELECT rowid FROM misses WHERE decision = ? ORDER BY count, rowid LIMIT max(0, ?))
 """
+_COUNTS = """
+    SELECT (SELECT count(*) FROM trials), (SELECT count(*) FROM verdicts),
+    (SELECT count(DISTINCT digest) FROM subjects), (SELECT count(*) FROM misses),
+    (SELECT at FROM trials ORDER BY id DESC LIMIT 1), (SELECT at FROM verdicts ORDER BY id DESC LIMIT 1)
+"""
+_SHOW = """
+    INSERT INTO signs (kind, key, at, body) VALUES (?, ?, ?, ?)
+    ON CONFLICT (kind, key) DO UPDATE SET at = excluded.at, body = excluded.body
+"""
+_SIGNS = "SELECT kind, key, at, body FROM signs WHERE (?1 IS NULL OR kind = ?1) AND at >= ?2 ORDER BY at"
+_DROP_SIGNS = "DELETE FROM signs WHERE rowid IN (SELECT rowid FROM signs ORDER BY at LIMIT ?)"
 
 
 class SqliteStore:
@@ -127,9 +144,7 @@ class SqliteStore:
         row = (miss_key(subject.decision, subject.problem), subject.decision, subject.digest, body, count)
         with self._database.writing() as db:
             db.execute(_COUNT_MISS, row)
-            kept = db.execute("SELECT count(*) FROM misses WHERE decision = ?", (subject.decision,)).fetchone()[0]
-            if kept > MAX_MISSES:
-                db.execute(_DROP_MISSES, (subject.decision, kept - MAX_MISSES))
+            _cap_misses(db, subject.decision)
 
     def misses(self, decision: str | None = None) -> list[Miss]:
         """Return the problems that were asked in vain, most often asked first."""
@@ -150,6 +165,33 @@ class SqliteStore:
             with self._database.writing() as db:
                 db.execute("DELETE FROM misses WHERE key = ?", (key,))
 
+    def absorb_misses(self, misses: Iterable[Miss]) -> int:
+        """Count misses from elsewhere at least as often as they say; return how many are new or were raised."""
+        rows = [miss_row(miss) for miss in misses]  # read all first, as in `absorb`
+        with self._database.writing(is_durable=True) as db:
+            raised = sum(db.execute(_RAISE_MISS, row).rowcount for row in rows)
+            for decision in {row[1] for row in rows}:
+                _cap_misses(db, decision)
+        return raised
+
+    def show(self, sign: Sign) -> None:
+        """Put a sign of life in the place of the last one of its kind and key."""
+        row = (sign.kind, sign.key, sign.at, sign_body(sign))
+        with self._database.writing() as db:
+            db.execute(_SHOW, row)
+            db.execute("DELETE FROM signs WHERE at < ?", (min(sign.at, time.time()) - SIGN_LIFE_S,))
+            kept = db.execute("SELECT count(*) FROM signs").fetchone()[0]
+            if kept > MAX_SIGNS:
+                db.execute(_DROP_SIGNS, (kept - MAX_SIGNS,))
+
+    def signs(self, kind: str | None = None, since: float = 0.0) -> list[Sign]:
+        """Return the signs of life given since a moment, oldest first; a file of an older tunewise has none."""
+        with self._database.reading() as db:
+            if self._database.schema < WITH_SIGNS:
+                return []
+            rows = db.execute(_SIGNS, (kind, since)).fetchall()
+        return [sign for sign in (sign_of(*row) for row in rows) if sign is not None]
+
     def flight(self, subject: Subject) -> Flight:
         """Return the right to tune a subject, held between processes."""
         return ByteFlight(self._database.locks, subject.digest)
@@ -163,7 +205,7 @@ class SqliteStore:
     def absorb(self, records: Iterable[Record]) -> int:
         """Add the records that are not known yet and return how many those were; all or none."""
         # Read all first: records may come from another store, and two locks held at once can wait for each other.
-        given = [written(record) for record in records]
+        given = list(written(records))
         known: dict[tuple[Table, str], set[bytes]] = {}
         added = 0
         with self._database.writing(is_durable=True) as db:
@@ -180,28 +222,31 @@ class SqliteStore:
     def prune(self, rule: Prune, *, dry_run: bool = False) -> Pruned:
         """Remove the facts a rule takes, or only count them."""
         before = float("inf") if rule.before is None else rule.before
-        keys = [key for key, (_, subject) in self._subjects_by_key().items() if rule.takes(subject)]
+        taken = {key: about for key, about in self._subjects_by_key().items() if rule.takes(about[1])}
+        weighing = weigh(rule, verdicts_in(partial(self._page, "verdicts"), taken))
+        misses_of = rule.decision if rule.takes_misses else None
         if dry_run:
             with self._database.reading() as db:
-                return Pruned(
-                    _sum(db, _COUNT_OLD["trials"], keys, before), _sum(db, _COUNT_OLD["verdicts"], keys, before)
-                )
+                trials = sum(db.execute(_COUNT_OLD, (key, before)).fetchone()[0] for key in taken)
+                old = _old_verdicts(db, taken, before, weighing)
+                misses = db.execute("SELECT count(*) FROM misses WHERE decision = ?", (misses_of,)).fetchone()[0]
+            return Pruned(trials, len(old), misses, weighing.lost)
         with self._database.writing() as db:
-            gone = Pruned(*(_delete(db, _DELETE_OLD[table], keys, before) for table in ("trials", "verdicts")))
+            trials = sum(db.execute(_DELETE_OLD, (key, before)).rowcount for key in taken)
+            old = _old_verdicts(db, taken, before, weighing)
+            db.executemany("DELETE FROM verdicts WHERE id = ?", [(row,) for row in old])
+            misses = db.execute("DELETE FROM misses WHERE decision = ?", (misses_of,)).rowcount
             db.execute(
                 "DELETE FROM subjects WHERE NOT EXISTS (SELECT 1 FROM trials WHERE subject = subjects.id)"
                 " AND NOT EXISTS (SELECT 1 FROM verdicts WHERE subject = subjects.id)"
             )
         self._database.compact()
-        return gone
+        return Pruned(trials, len(old), misses, weighing.lost)
 
     def info(self) -> StoreInfo:
         """Return what the file holds."""
         with self._database.reading() as db:
-            trials, verdicts, subjects, misses = db.execute(
-                "SELECT (SELECT count(*) FROM trials), (SELECT count(*) FROM verdicts),"
-                " (SELECT count(DISTINCT digest) FROM subjects), (SELECT count(*) FROM misses)"
-            ).fetchone()
+            trials, verdicts, subjects, misses, last_trial_at, last_verdict_at = db.execute(_COUNTS).fetchone()
             decisions = dict(
                 db.execute(
                     "SELECT s.decision, count(t.id) FROM subjects s LEFT JOIN trials t ON t.subject = s.id"
@@ -218,8 +263,14 @@ class SqliteStore:
             size_bytes=self._database.size_bytes(),
             decisions=decisions,
             sqlite=sqlite3.sqlite_version,
+            last_trial_at=last_trial_at,
+            last_verdict_at=last_verdict_at,
             is_read_only=self._database.is_read_only,
         )
+
+    def copy_to(self, path: Path, tell: Callable[[int, int], None]) -> Held:
+        """Write everything as it is at one moment into an empty file; return how many rows that must have then."""
+        return self._database.copy_to(path, tell)
 
     def set_aside(self) -> Path | None:
         """Rename a damaged file so that a new one can begin; return its new path, or None if another process did."""
@@ -258,9 +309,12 @@ def _key(db: sqlite3.Connection, about: About) -> int:
     return added.lastrowid
 
 
-def _sum(db: sqlite3.Connection, query: str, keys: list[int], before: float) -> int:
-    return sum(db.execute(query, (key, before)).fetchone()[0] for key in keys)
+def _old_verdicts(db: sqlite3.Connection, keys: Iterable[int], before: float, weighing: Weighing) -> list[int]:
+    rows = (row for key in keys for (row,) in db.execute(_OLD_VERDICTS, (key, before)))
+    return [row for row in rows if row not in weighing.spared]
 
 
-def _delete(db: sqlite3.Connection, query: str, keys: list[int], before: float) -> int:
-    return sum(db.execute(query, (key, before)).rowcount for key in keys)
+def _cap_misses(db: sqlite3.Connection, decision: str) -> None:
+    kept = db.execute("SELECT count(*) FROM misses WHERE decision = ?", (decision,)).fetchone()[0]
+    if kept > MAX_MISSES:
+        db.execute(_DROP_MISSES, (decision, kept - MAX_MISSES))

@@ -1,14 +1,15 @@
 """The contract of every store: inherit it, say how a store is made, and the tests are there."""
 
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tunewise.decision import Config, Environment, Failure, Part, Problem, Subject, Timing, Trial, Verdict
-from tunewise.errors import InvalidTrial, StoreError
-from tunewise.store import Prune, Store, elsewhere
+from tunewise.decision import Config, Environment, Failure, Miss, Part, Problem, Subject, Timing, Trial, Verdict
+from tunewise.errors import InvalidData, InvalidTrial, StoreError
+from tunewise.store import Prune, Sign, Store, elsewhere
 
 
 def subject(decision: str = "gemm", m: int = 64, *, cpu: str = "test", release: str = "6.1") -> Subject:
@@ -28,6 +29,11 @@ def timed(tile: int, *samples_s: float, run: str = "r1", at: float = 100.0) -> T
 def won(tile: int = 32, *, at: float = 100.0) -> Verdict:
     """Return the verdict of a run that a challenger won."""
     return Verdict("win", {"tile": 8}, {"tile": tile}, (0.5, 0.5), (0.25, 0.25), 2.0, 0.001, 12, "r1", "random", "", at)
+
+
+def sign(key: str, done: int = 0, *, kind: str = "run", at: float | None = None) -> Sign:
+    """Return a sign of life, given now if no moment is said."""
+    return Sign(kind, key, time.time() if at is None else at, {"done": done, "problem": {"n": 1.5}, "best_s": None})
 
 
 class StoreContract:
@@ -117,6 +123,35 @@ class StoreContract:
         assert asked == [(2, 5), (1, 4)]
         assert len(store.misses()) == 3
 
+    def test_latest_sign_of_a_kind_and_key_is_kept(self, store: Store) -> None:
+        """A process that goes on says so in the same place; names may hold anything."""
+        now = time.time()
+        first, second, again = sign("a\0'", 1, at=now - 3), sign("b", 1, at=now - 2), sign("a\0'", 2, at=now - 1)
+        for given in (first, second, again, sign("a\0'", 9, kind="node", at=now)):
+            store.show(given)
+        assert store.signs("run") == [second, again]
+        assert [given.kind for given in store.signs()] == ["run", "run", "node"]
+        assert store.signs("run", since=now - 1.5) == [again]
+
+    def test_signs_of_yesterday_are_gone(self, store: Store) -> None:
+        """What no living process says is forgotten by itself."""
+        store.show(sign("old", at=time.time() - 90_000))
+        store.show(sign("new"))
+        assert [given.key for given in store.signs()] == ["new"]
+
+    def test_sign_that_is_too_long_is_refused(self, store: Store) -> None:
+        """Signs are small: everybody who watches reads them all the time."""
+        with pytest.raises(InvalidData):
+            store.show(Sign("run", "a", 1.0, {"text": "x" * 40_000}))
+        assert store.signs() == []
+
+    def test_signs_are_no_facts(self, store: Store) -> None:
+        """Nothing that is exported, listed or counted knows of them."""
+        store.show(sign("a"))
+        assert list(store.records()) == []
+        assert store.subjects() == []
+        assert store.info().trials == 0
+
     def test_forgotten_miss_is_gone(self, store: Store) -> None:
         """Tuning a problem settles its misses and no others."""
         store.miss(subject(m=1), 2)
@@ -161,6 +196,56 @@ class StoreContract:
         here = Environment((Part("hardware.name", "here", "must"),))
         assert store.prune(Prune(where=elsewhere(here))).trials == 1
         assert store.subjects() == [subject(cpu="here")]
+
+    def test_pruning_that_keeps_answers_changes_none(self, store: Store) -> None:
+        """The latest verdict of each kind stays, however old: whatever a declaration lets hold, held before."""
+        older = replace(won(16, at=10.0), run="older")
+        tie = replace(won(64, at=12.0), ending="tie")
+        store.add(subject(m=1), [timed(8, at=10.0)])
+        for verdict in (older, replace(older, run="newer", at=11.0), tie, won(32, at=13.0)):
+            store.conclude(subject(m=1), verdict)
+        rule = Prune(before=15.0, keep_answers=True)
+        announced = store.prune(rule, dry_run=True)
+        assert (announced.trials, announced.verdicts, announced.answers) == (1, 1, 0)
+        assert store.prune(rule) == announced
+        assert [verdict.run for verdict in store.verdicts(subject(m=1))] == ["newer", "r1", "r1"]
+        assert store.trials(subject(m=1)) == []
+
+    def test_pruning_tells_how_many_problems_lose_their_answer(self, store: Store) -> None:
+        """Only where every verdict goes is there no answer any more."""
+        store.conclude(subject(m=1), won(at=10.0))
+        store.conclude(subject(m=2), won(at=10.0))
+        store.conclude(subject(m=2), won(at=20.0))
+        assert store.prune(Prune(before=15.0), dry_run=True).answers == 1
+        assert store.prune(Prune(before=15.0)).answers == 1
+
+    def test_a_decision_that_goes_as_a_whole_takes_its_misses_along(self, store: Store) -> None:
+        """Misses have no age: they go with their decision only."""
+        store.add(subject("a"), [timed(8, at=10.0)])
+        store.miss(subject("a", 2))
+        store.miss(subject("b", 2))
+        assert store.prune(Prune(decision="a", before=15.0)).misses == 0
+        assert store.prune(Prune(decision="a"), dry_run=True).misses == 1
+        assert store.prune(Prune(decision="a")).misses == 1
+        assert [miss.decision for miss in store.misses()] == ["b"]
+
+    def test_misses_from_elsewhere_are_counted_once(self, store: Store) -> None:
+        """The higher count stands, however often they are brought."""
+        store.miss(subject(m=1), 5)
+        store.miss(subject(m=2), 2)
+        brought = [
+            Miss("gemm", subject(m=m).problem, count, subject(m=m).digest) for m, count in ((1, 3), (2, 7), (3, 4))
+        ]
+        assert store.absorb_misses(brought) == 2
+        assert store.absorb_misses(brought) == 0
+        assert [(miss.problem["m"], miss.count) for miss in store.misses()] == [(2, 7), (1, 5), (3, 4)]
+        assert store.absorb_misses([]) == 0
+
+    def test_misses_from_elsewhere_that_are_settled_here_stay_settled(self, store: Store) -> None:
+        """What has been tuned is not asked in vain."""
+        store.conclude(subject(m=1), won())
+        assert store.absorb_misses([Miss("gemm", subject(m=1).problem, 3, subject(m=1).digest)]) == 0
+        assert store.misses() == []
 
     def test_prune_without_a_rule_is_refused(self) -> None:
         """Nobody loses everything by leaving out an argument."""
