@@ -68,14 +68,14 @@ class Browser:
                 result: dict[str, Any] = message["result"]
                 return result
 
-    def open(self, page: Path, *, width: int, scheme: str = "light") -> None:
-        """Show a page of a width, in light or dark colours, and wait until it is there."""
+    def open(self, page: Path | str, *, width: int, scheme: str = "light") -> None:
+        """Show a file or an address at a width, in light or dark colours, and wait until it is there."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
         )
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         before = self._loaded
-        self.call("Page.navigate", url=page.as_uri())
+        self.call("Page.navigate", url=page.as_uri() if isinstance(page, Path) else page)
         while self._loaded == before:
             self._receive()
 

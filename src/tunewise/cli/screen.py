@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tunewise.errors import TunewiseWarning
+from tunewise.report.wording import seconds as seconds
 
 _PIPE_WIDTH = 400  # a file has no edge to wrap at
 
@@ -94,16 +95,6 @@ def warnings_as_lines(screen: Screen) -> Iterator[None]:
 def example(*lines: str) -> str:
     """Return the end of a help text: examples that run as they stand."""
     return "\n".join(["\b", "Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)])
-
-
-def seconds(value: float | None) -> str:
-    """Return a time as people read it: `12.3 us`, `4.56 ms`, `7.8 s`; a dash if there is none."""
-    if value is None:
-        return "-"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-9:.3g} ns"
 
 
 def harmless(text: str) -> str:

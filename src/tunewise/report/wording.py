@@ -33,6 +33,34 @@ def amount(value: float) -> str:
     return f"{value:,.1f}".removesuffix(".0") if abs(value) >= 1000 else f"{value:.6g}"
 
 
+def seconds(value: float | None) -> str:
+    """Return a time as people read it: `12.3 us`, `4.56 ms`, `7.8 s`; a dash if there is none."""
+    if value is None:
+        return "-"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def span(value: float) -> str:
+    """Return how long something goes on in one round number: `8 s`, `3 min`, `5 h`, `2 days`."""
+    for unit, size, until in (("s", 1, 120), ("min", 60, 7_200), ("h", 3_600, 172_800)):
+        if value < until:
+            return f"{max(0, int(value / size))} {unit}"
+    return f"{int(value / 86_400)} days"
+
+
+def size(number: int) -> str:
+    """Return a number of bytes as people read it."""
+    value = float(number)
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB"
+
+
 def spelled(config: Mapping[str, object]) -> str:
     """Return a config as `tile=8, way=plain`, or only its value where it has one parameter."""
     if len(config) == 1:

@@ -1,0 +1,68 @@
+"""The token that opens the live page: kept in a private file, so that an open page goes on after a restart."""
+
+import hmac
+import os
+import re
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from tunewise.errors import InvalidFile
+from tunewise.store.home import prepare
+
+FILE_NAME = "live.token"
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]{16,256}")
+
+
+def kept(path: Path) -> str:
+    """Return the token in a file, which is made with a random one if there is none.
+
+    Raises InvalidFile where others can read the file, or it holds no token.
+    """
+    with suppress(FileNotFoundError):
+        return _read(path)
+    _make(path)
+    return _read(path)
+
+
+def kept_at_home(home: Path) -> str:
+    """Return the token kept in the home, which is made if need be; raises InvalidFile, or StoreError for the home."""
+    prepare(home)
+    return kept(home / FILE_NAME)
+
+
+def is_same(ours: str, given: str) -> bool:
+    """Return whether a token is ours, in a time that does not tell how much of it is."""
+    return hmac.compare_digest(ours.encode(), given.encode(errors="replace"))
+
+
+def _read(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            mode, text = os.fstat(file.fileno()).st_mode, file.read(1_000).decode(errors="replace").strip()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise InvalidFile(f"the token in {path} cannot be read: {error.strerror}") from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise InvalidFile(f"the token in {path} is open to other users; run: chmod 600 {path}")
+    if not _TOKEN.fullmatch(text):
+        raise InvalidFile(f"{path} holds no token of 16 to 256 letters, digits and ._~-; remove it to get a new one")
+    return text
+
+
+def _make(path: Path) -> None:
+    """Put a new token into a file, whole, unless somebody else has just done so."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(24) + "\n")
+        with suppress(FileExistsError):
+            os.link(beside, path)
+    except OSError as error:
+        raise InvalidFile(
+            f"the token cannot be kept in {path}: {error.strerror}; choose another --token-file"
+        ) from error
+    finally:
+        beside.unlink(missing_ok=True)
