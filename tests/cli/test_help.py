@@ -22,6 +22,7 @@ ALL = [(), *commands(app)]
 # Examples of these compile and measure for a minute or so; what they do is tested beside them.
 _SLOW = [
     ("demo",),
+    ("fleet", "run"),
     *(
         ("torch", verb)
         for verb in ("collect", "create-validation", "train", "validate", "compare", "convert", "workflow")

@@ -196,7 +196,8 @@ def test_prune_says_first_what_would_go(asked: Asked, cli: Cli, toy: str) -> Non
     asked("tune", toy, "--problem", "n=300", "--budget", 2)
     held = asked("store", "info")
     would = asked("store", "prune", "--decision", "toy")
-    assert would == {"trials": held["trials"], "verdicts": held["verdicts"], "is_done": False}
+    facts = {"trials": held["trials"], "verdicts": held["verdicts"], "misses": 0, "answers": 1}
+    assert would == {**facts, "is_done": False}
     assert asked("store", "info")["trials"] == held["trials"]
     assert "would be removed; add --yes" in cli("store", "prune", "--decision", "toy").stdout
     assert asked("store", "prune", "--older-than", 1, "--yes")["trials"] == 0
@@ -222,14 +223,14 @@ def test_doctor_finds_everything_in_order(asked: Asked, home: Path) -> None:
     assert findings["tunewise"]["value"] == tunewise.__version__
     assert str(home) in findings["home"]["value"]
     assert findings["TUNEWISE_HOME"]["value"] == str(home)
-    assert not findings["store"]["is_trouble"]
+    assert findings["store"]["level"] == "ok"
 
 
 def test_doctor_tells_of_a_missing_compiler(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     findings = {found["name"]: found for found in asked("doctor")["findings"]}
-    assert findings["c compiler"]["is_trouble"]
-    assert "no-such-compiler" in findings["c compiler"]["value"]
+    assert findings["c-compiler"]["level"] == "warning"
+    assert "no-such-compiler" in findings["c-compiler"]["value"]
 
 
 def test_tables_have_no_colours_when_nobody_looks(cli: Cli, asked: Asked, toy: str) -> None:

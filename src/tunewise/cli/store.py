@@ -1,4 +1,4 @@
-"""`tunewise store`: what is remembered as a whole: look, merge, prune, export, import."""
+"""`tunewise store`: what is remembered as a whole: look, merge, prune, export, import, back up."""
 
 import time
 from dataclasses import asdict
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tunewise.cli.backup import backup, restore
 from tunewise.cli.home import sound_store
 from tunewise.cli.screen import Amount, Screen, count, example, json_option, pass_screen
 from tunewise.decision import detect, environment
@@ -23,6 +24,10 @@ _existing = click.Path(path_type=Path)
 @click.group(epilog=example("tunewise store info"))
 def store() -> None:
     """Look after what is remembered."""
+
+
+store.add_command(backup)
+store.add_command(restore)
 
 
 @store.command(epilog=example("tunewise store info", "tunewise store info --json"))
@@ -137,32 +142,44 @@ def migrate(screen: Screen, source: str, target: str, as_json: bool) -> None:
 
 
 @store.command(
-    epilog=example("tunewise store prune --older-than 90", "tunewise store prune --decision gemm --elsewhere --yes")
+    epilog=example(
+        "tunewise store prune --older-than 90 --keep-answers",
+        "tunewise store prune --decision gemm --elsewhere --yes",
+    )
 )
-@click.option("--decision", help="Only facts about this decision.")
+@click.option("--decision", help="Only facts about this decision; alone, its misses too.")
 @click.option("--older-than", "days", type=Amount(min=0), help="Only facts older than so many days.")
 @click.option("--elsewhere", "is_elsewhere", is_flag=True, help="Only facts of other hardware or systems.")
+@click.option("--keep-answers", is_flag=True, help="Keep the verdicts that answers are read off, however old.")
 @click.option("--yes", is_flag=True, help="Really remove them; otherwise you are only told what would go.")
 @json_option
 @pass_screen
 def prune(
-    screen: Screen, decision: str | None, days: float | None, is_elsewhere: bool, yes: bool, as_json: bool
+    screen: Screen,
+    decision: str | None,
+    days: float | None,
+    is_elsewhere: bool,
+    keep_answers: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Remove facts, after saying which.
 
-    Those go that match every condition given; without --yes nothing does.
+    Those go that match every condition given; without --yes nothing does. With --keep-answers no program gets another
+    answer from memory than before.
     """
     rule = Prune(
         decision=decision,
         before=None if days is None else time.time() - days * _DAY_S,
         where=elsewhere(environment(detect())) if is_elsewhere else None,
+        keep_answers=keep_answers,
     )
     held = sound_store()
     gone = held.prune(rule, dry_run=not yes)
-    if decision is not None and decision not in held.decisions() and not gone.trials + gone.verdicts:
+    if decision is not None and decision not in held.decisions() and gone == Pruned(0, 0):
         screen.say(unknown(decision))
     if as_json:
-        screen.json({"trials": gone.trials, "verdicts": gone.verdicts, "is_done": yes})
+        screen.json({**asdict(gone), "is_done": yes})
     else:
         _tell_pruned(screen, gone, yes)
 
@@ -171,11 +188,18 @@ def _tell_imported(screen: Screen, imported: Imported, as_json: bool) -> None:
     if as_json:
         screen.json(asdict(imported))
         return
-    screen.show(f"{count(imported.added, 'record')} added, {imported.known} known already")
+    misses = f" and {count(imported.misses, 'miss')}" if imported.misses else ""
+    screen.show(f"{count(imported.added, 'record')}{misses} added, {imported.known} known already")
     if imported.damaged or imported.refused:
         screen.say(f"warning: {imported.damaged} damaged and {imported.refused} senseless records were passed over")
 
 
 def _tell_pruned(screen: Screen, gone: Pruned, is_done: bool) -> None:
     facts = f"{count(gone.trials, 'trial')} and {count(gone.verdicts, 'verdict')}"
+    if gone.misses:
+        facts = f"{count(gone.trials, 'trial')}, {count(gone.verdicts, 'verdict')} and {count(gone.misses, 'miss')}"
     screen.show(f"{facts} removed" if is_done else f"{facts} would be removed; add --yes to do it")
+    if gone.answers:
+        has = "has" if gone.answers == 1 else "have"
+        ends = f"{has} no answer in memory any more" if is_done else "would have no answer in memory any more"
+        screen.say(f"{count(gone.answers, 'problem')} {ends}; --keep-answers keeps those")
