@@ -42,7 +42,7 @@ def script(text: str) -> str:
     lines = [""] * (len(text.splitlines()) + 1)
     for block in blocks(text):
         title = _TITLE.search(block.info)
-        if block.language == "python" and title:
+        if block.language in ("python", "toml") and title:
             body = "\n".join(block.lines) + "\n"
             lines[block.start] = f"open({title[1]!r}, 'w').write({body!r})"
         elif block.language == "python" and block.info != "no-run":

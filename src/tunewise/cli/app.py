@@ -12,11 +12,14 @@ from tunewise.cli.demo import demo
 from tunewise.cli.doctor import doctor
 from tunewise.cli.explain import explain
 from tunewise.cli.exporting import export
+from tunewise.cli.fleet import fleet
 from tunewise.cli.generate import generate
 from tunewise.cli.heuristics import heuristics
 from tunewise.cli.home import FORGETS, at_home
 from tunewise.cli.importing import import_
 from tunewise.cli.learn import learn
+from tunewise.cli.live import live
+from tunewise.cli.metrics import metrics
 from tunewise.cli.misses import misses
 from tunewise.cli.models import models
 from tunewise.cli.pin import pin
@@ -49,15 +52,18 @@ VERBS = (
     validate,
     generate,
     report,
+    live,
     models,
     table,
     import_,
     export,
     torch,
+    fleet,
     store,
     doctor,
+    metrics,
 )
-_MEASURING = ("demo", "tune", "collect", "torch")
+_MEASURING = ("demo", "tune", "collect", "torch", "fleet")
 
 
 class Ended(click.ClickException):

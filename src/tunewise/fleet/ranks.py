@@ -88,14 +88,14 @@ class Ranks:
         measurer = make_measurer(task.work)
         run = Run(task, plan, store, measurer)
         try:
-            with context.mode("use"):  # a candidate that makes decisions of its own must not measure them meanwhile
+            with context.measured():
                 stands = self._found_together(key, run, task, plan, clock)
         finally:
             measurer.close()
         answer = self._adopted(stands, question)
         verdict = notes.verdict_in(stands, task.declaration.space)
         if verdict is not None:
-            plan.listener(events.Concluded(verdict))
+            run.tell(events.Concluded(verdict))
         failures = Counter(str(o.kind) for o in run.known.values() if isinstance(o, Failure))
         evaluations = len(run.known) if verdict is None else verdict.evaluations
         return Tuning(answer, verdict, evaluations, run.measured, dict(failures), clock.seconds, run.is_stopped)
