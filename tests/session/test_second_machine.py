@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ POOR = {"a": 1, "b": 15}
 DECLARATION = Declaration("valley", space=SPACE, default=DEFAULT)
 
 
-def subject(device: str, n: int = 100, **facts: Any) -> Subject:
+def subject(device: str, n: int = 100, facts: Mapping[str, str] | None = None) -> Subject:
     there = environment(Hardware("cuda", device, "sm_80", 108, 2**34), must=facts)
     return Subject("valley", Problem({"n": n}), (), there)
 
@@ -139,8 +139,8 @@ def test_a_verdict_of_an_equal_machine_is_an_answer_without_measuring(team: Stor
 @pytest.mark.parametrize("facts", [{"source": "b"}, {"library.kernels": "2"}])
 def test_an_equal_device_with_another_version_is_another_machine(facts: dict[str, str]) -> None:
     store = MemoryStore()
-    store.conclude(subject("device", source="a"), won(BEST))
-    about = subject("device", **facts)
+    store.conclude(subject("device", facts={"source": "a"}), won(BEST))
+    about = subject("device", facts=facts)
     assert remembered(question_of(task(about), store)) is None
     (seed,) = proposals(tuned(about, store, budget=2))
     assert (seed.by, seed.config) == ("memory", BEST)
@@ -151,7 +151,8 @@ def test_what_was_verified_here_is_answered_from_the_own_store_alone(team: Store
     team.conclude(subject("first device"), won(BEST))
     about = subject("second device")
     tuned(about, over(own, team), budget=2)
-    assert team.verdicts(about) == team.trials(about) == []
+    assert not team.verdicts(about)
+    assert not team.trials(about)
     question = question_of(task(about), own)
     answer = remembered(question)
     assert answer is not None
@@ -206,7 +207,7 @@ def test_times_made_up_elsewhere_never_reach_an_answer(team: Store, own: Store) 
 
 
 def test_what_is_told_of_a_machine_names_neither_host_nor_user_nor_values() -> None:
-    store, about = MemoryStore(), subject("first device", **{"variable.TOKEN": "hush"})
+    store, about = MemoryStore(), subject("first device", facts={"variable.TOKEN": "hush"})
     private = (Part("host", "secret-host", "ignore"), Part("user", "secret-user", "warn"))
     store.conclude(replace(about, environment=Environment((*about.environment.parts, *private))), won(BEST))
     heard: list[events.Event] = []
@@ -261,7 +262,7 @@ def test_a_run_over_an_empty_store_is_the_search_and_nothing_else() -> None:
     assert proposals(tuned(subject("device"), MemoryStore(), budget=40, seed=7, listener=heard.append)) == ()
     plain = search.make("auto", SPACE, seed=7, budget=40)
     plain.tell([Trial(DEFAULT, valley(DEFAULT))])
-    expected = [DEFAULT]
+    expected: list[Config] = [DEFAULT]
     while len(expected) < 40:
         batch = plain.ask(min(4, 40 - len(expected)))
         plain.tell([Trial(config, valley(config)) for config in batch])

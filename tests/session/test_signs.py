@@ -55,9 +55,10 @@ def test_signs_in_quick_succession_are_not_given(store, run):
 
 def test_end_is_told_at_once_with_the_gain_and_who_proposed_it(store, run):
     run.hear(evaluated(1, 2.0))
-    run.hear(events.Concluded(Verdict("win", {"tile": 1}, {"tile": 2}, gain=2.5, source="seed")))
+    run.hear(events.Concluded(Verdict("win", {"tile": 1}, {"tile": 2}, (5.0,), (2.0,), gain=2.5, source="seed")))
     run.end()
     assert (said(store)["state"], said(store)["gain"], said(store)["source"]) == ("won", 2.5, "seed")
+    assert (said(store)["default_s"], said(store)["best_s"]) == (5.0, 2.0)
 
 
 def test_run_that_is_broken_off_says_so_and_claims_no_winner(store, run):

@@ -12,7 +12,7 @@ from tunewise.decision.space import Config
 FailureKind = Literal["compile", "runtime", "constraints", "correctness", "timeout", "crash", "memory"]
 FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 Ending = Literal["win", "tie", "failed"]
-ProposerKind = Literal["user", "expert", "table", "learned"]
+ProposerKind = Literal["user", "memory", "expert", "table", "learned"]
 Fate = Literal["tried", "known", "repeated", "dropped", "skipped"]
 
 
@@ -117,7 +117,7 @@ class Verdict:
     source: str = ""  # who proposed the challenger
     detail: str = ""
     at: float = 0.0
-    proposals: tuple[Proposal, ...] = ()  # of heuristics and users, for the record
+    proposals: tuple[Proposal, ...] = ()  # of users, memory and heuristics, for the record
 
     @property
     def winner(self) -> Config:

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any
 
 from tunewise import settings
-from tunewise.decision import Failure, Subject, Verdict
+from tunewise.decision import Failure, Subject, Verdict, lower_half_mean
 from tunewise.errors import InvalidData
 from tunewise.session import context, events
 from tunewise.store import Sign, Store, renew_in_children
@@ -122,6 +122,8 @@ class RunSigns:
         if self._said["state"] == "running":  # a search that was stopped has a best so far, and no winner
             gain = verdict.gain if verdict.ending == "win" else None
             self._said |= {"state": _STATES[verdict.ending], "gain": gain, "source": verdict.source or None}
+            if verdict.incumbent_s:  # single samples of the search are not what was concluded from
+                self._said |= {"best_s": verdict.time_s, "default_s": lower_half_mean(verdict.incumbent_s)}
 
     def _tell(self) -> None:
         if settings.current().signs:
