@@ -157,3 +157,13 @@ def test_people_see_what_to_look_at(cli: Cli, home: Path) -> None:
     assert result.exit_code == 1
     assert any(line.startswith("!!") and "home" in line for line in result.stdout.splitlines())
     assert "marked ! to look at" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["none/events.jsonl", "."])
+def test_events_that_cannot_be_written_are_a_warning(check: Check, tmp_path: Path, name: str) -> None:
+    configure(events=tmp_path / name)
+    code, _, found = check()
+    assert (code, found["events"]["level"]) == (0, "warning")
+    configure(events=tmp_path / "events.jsonl")
+    assert check()[2]["events"]["level"] == "ok"
+    assert not (tmp_path / "events.jsonl").exists()

@@ -8,9 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from tunewise.cli import main
 from tunewise.session.context import current_store
 
 SLOW = """
@@ -98,6 +100,7 @@ def test_two_that_tune_the_same_measure_it_once(target: str) -> None:
 
 
 def test_who_does_not_wait_gets_the_default(target: str) -> None:
+    Path(target.rpartition(":")[0]).write_text(SLOW.replace("0.01", "0.5"))  # still at it when the other one asks
     running = start("tune", target, "--problem", "n=1")
     wait_until(iter(lambda: measured() >= 1, None))
     other = subprocess.run(
@@ -110,8 +113,9 @@ def test_who_does_not_wait_gets_the_default(target: str) -> None:
     row = json.loads(other.stdout)["tunings"][0]
     assert (row["ending"], row["config"], row["measured"]) == (None, {"x": 0}, 0)
     assert "another process is tuning this" in other.stderr
+    os.killpg(running.pid, signal.SIGINT)
     running.communicate(timeout=_DEADLINE_S)
-    assert running.returncode == 0
+    assert running.returncode == 130
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
@@ -122,3 +126,17 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert running.stderr.read() == b""
     running.stderr.close()
     running.wait(timeout=_DEADLINE_S)
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Halfway(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "tunewise.cli.app", Halfway("tunewise.cli.app"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"

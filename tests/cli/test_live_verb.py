@@ -29,6 +29,14 @@ def test_a_snapshot_needs_no_server(
     assert (tmp_path / "live.html").is_file()
 
 
+def test_a_snapshot_that_cannot_be_written_is_an_error_in_one_line(cli: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "none" / "live.html", tmp_path / "file" / "live.html", tmp_path / ("x" * 300)):
+        result = cli("live", "--snapshot", place)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"error: {place} cannot be written: ")
+
+
 def test_without_its_extra_the_way_out_is_told(cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     take_away(monkeypatch)
     result = cli("live")
@@ -55,6 +63,18 @@ def test_a_host_that_is_not_ours_is_refused(cli: Callable[..., Result], host: st
     result = cli("live", "--host", host, "--port", "0")
     assert result.exit_code == 1
     assert result.stderr.startswith(f"error: nothing can listen at {host}, port 0: ")
+
+
+@pytest.mark.parametrize(("host", "is_warned"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
+def test_who_opens_the_page_to_a_network_is_warned(
+    cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, host: str, is_warned: bool
+) -> None:
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'tunewise[dashboard]'")
+    monkeypatch.setattr("tunewise.report.live.serve", lambda listening, settings, token: listening.socket.close())
+    monkeypatch.setattr("os.nice", lambda by: None)
+    result = cli("live", "--host", host, "--port", "0")
+    assert result.exit_code == 0
+    assert ("warning: this is plain HTTP" in result.stderr) == is_warned
 
 
 def take_away(monkeypatch: pytest.MonkeyPatch) -> None:

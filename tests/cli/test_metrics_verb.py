@@ -31,9 +31,11 @@ def test_metrics_are_written_whole_for_whoever_collects_them(cli: Cli, tmp_path:
 
 
 def test_file_that_cannot_be_written_is_an_error_in_one_line(cli: Cli, tmp_path: Path) -> None:
-    result = cli("metrics", "--output", tmp_path / "none" / "tunewise.prom")
-    assert result.exit_code == 1
-    assert "cannot be written" in result.stderr
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "none" / "tunewise.prom", tmp_path / "file" / "tunewise.prom", tmp_path / ("x" * 300)):
+        result = cli("metrics", "--output", place)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"error: {place} cannot be written: ")
 
 
 def test_metrics_as_json_have_names_labels_and_values(asked: Asked) -> None:

@@ -1,5 +1,7 @@
 """The live page's server: who gets in, what everybody gets, and that no viewer holds it or makes it grow."""
 
+import asyncio
+import functools
 import re
 import signal
 import socket
@@ -8,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from live_samples import Server, fill, run, serving, until
@@ -153,6 +156,46 @@ def test_viewers_that_do_not_read_are_let_go_and_cost_no_memory(tmp_path: Path, 
                 until(lambda: open_files(server.process) < files + 5, seconds=60)
             for one in deaf:
                 one.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET"])
+def test_who_never_asks_is_let_go(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tunewise.report import live_connection
+
+    monkeypatch.setattr(live_connection, "PATIENCE_S", 0.2)
+    assert asyncio.run(answer_to(sent)).count(b"HTTP/1.1 ") == sent.count(b"\r\n\r\n")
+
+
+def test_who_waits_for_an_answer_is_not_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tunewise.report import live_connection
+
+    monkeypatch.setattr(live_connection, "PATIENCE_S", 0.05)
+    assert asyncio.run(answer_to(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")).endswith(b"late")
+
+
+async def answer_to(sent: bytes) -> bytes:
+    """Return all that somebody hears who sends this and waits until the connection is closed."""
+    import uvicorn
+
+    from tunewise.report.live_connection import Impatient
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.3)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+        await send({"type": "http.response.body", "body": b"late"})
+
+    config = uvicorn.Config(app, http=Impatient, lifespan="off", log_config=None, timeout_keep_alive=60)
+    config.load()
+    state = uvicorn.server.ServerState()
+    make = functools.partial(Impatient, config=config, server_state=state, app_state={})
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    try:
+        writer.write(sent)
+        return await asyncio.wait_for(reader.read(), 30)
+    finally:
+        writer.close()
+        server.close()
 
 
 def test_ctrl_c_ends_it_at_once_with_viewers_looking_on(tmp_path: Path) -> None:

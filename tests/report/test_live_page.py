@@ -164,3 +164,11 @@ def test_a_sign_of_another_kind_is_passed_over() -> None:
     store = MemoryStore()
     store.show(Sign("of tomorrow", "x", NOW, {"state": "running"}))
     assert snapshot(store, NOW).running.total == 0
+
+
+def test_a_run_that_fell_silent_went_on_for_as_long_as_it_was_heard_of() -> None:
+    store = MemoryStore()
+    store.show(run("r", NOW - 30))  # it began a minute before
+    values = view(snapshot(store, NOW)).values
+    told = "not heard of for 30 s: gone or stuck after 30 of 100 evaluations, 2 failed, for 60 s"
+    assert values["run-0-state.text"] == told

@@ -51,6 +51,18 @@ def test_what_is_no_token_is_refused(tmp_path: Path, text: str) -> None:
         kept(path)
 
 
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "token", 0o600)
+    with pytest.raises(InvalidFile, match="holds no token"):
+        kept(tmp_path / "token")
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    (tmp_path / "token").symlink_to(tmp_path / "nothing")
+    with pytest.raises(InvalidFile, match="leads nowhere"):
+        kept(tmp_path / "token")
+
+
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match="nowhere"):
         kept(tmp_path / "nowhere" / "token")

@@ -158,10 +158,26 @@ def test_store_itself_is_never_written_over(filled, tmp_path):
         store.close()
 
 
+@pytest.mark.parametrize("way", ["filled/../filled", "link"])
+def test_store_that_nobody_uses_is_known_by_any_name(filled, tmp_path, way):
+    (tmp_path / "link").symlink_to(filled)
+    assert not (filled / "store.sqlite3-wal").exists()
+    with pytest.raises(InvalidFile, match="is the store itself"):
+        backup(filled, tmp_path / way / "store.sqlite3", force=True)
+
+
 @pytest.mark.parametrize("name", ["b.db", "none/b.sqlite3", "filled"])
 def test_place_that_cannot_hold_a_backup_is_named(filled, tmp_path, name):
     with pytest.raises(InvalidFile, match=r"\.sqlite3|no directory"):
         backup(filled, tmp_path / name)
+
+
+def test_name_that_no_file_can_have_is_told(filled, tmp_path):
+    file = tmp_path / f"{'x' * 300}.sqlite3"
+    with pytest.raises(InvalidFile, match="File name too long"):
+        backup(filled, file)
+    with pytest.raises(NotFound, match="there is no file"):
+        restore(file, filled)
 
 
 def test_store_that_is_not_there_leaves_no_file(tmp_path):

@@ -13,7 +13,7 @@ import warnings
 import pytest
 from crowd import crowd, errors
 
-from tunewise.errors import StoreError, StoreWarning
+from tunewise.errors import StoreError, StoreWarning, UnreachableStore
 from tunewise.store import (
     LayeredStore,
     MemoryStore,
@@ -379,3 +379,31 @@ def test_store_that_takes_long_to_fail_is_left_alone_for_longer():
         store.trials(subject())
         now[0] += 1.0
     assert asked == [0.0, 22.0, 44.0]
+
+
+class _Away(MemoryStore):
+    """A store that can be out of reach for a while."""
+
+    is_away = False
+
+    def add(self, subject, trials):
+        if self.is_away:
+            raise UnreachableStore("the server is away")
+        super().add(subject, trials)
+
+    def info(self):
+        if self.is_away:
+            raise UnreachableStore("the server is away")
+        return super().info()
+
+
+def test_store_that_takes_what_waited_is_read_again_at_once():
+    server = _Away()
+    store = SafeStore(server, warn=lambda text: None)
+    server.is_away = True
+    store.add(subject(), [timed(8)])
+    server.is_away = False
+    assert store.info().trouble is not None  # left alone for some seconds yet
+    store.close()
+    assert store.info().trouble is None
+    assert server.trials(subject()) == [timed(8)]

@@ -8,7 +8,7 @@ import click
 
 from tunewise import settings
 from tunewise.cli.home import sound_store
-from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
+from tunewise.cli.screen import Screen, count, example, json_option, pass_screen, size
 from tunewise.settings import Place
 from tunewise.store import backup as back_up
 from tunewise.store import restore as put_back
@@ -34,7 +34,7 @@ def backup(screen: Screen, file: Path, force: bool, as_json: bool) -> None:
         return
     holds = {"trial": made.trials, "verdict": made.verdicts, "miss": made.misses}
     counts = ", ".join(count(number, thing) for thing, number in holds.items())
-    screen.show(f"{counts} written to {file} and checked, {made.size_bytes / 1024:.0f} KiB")
+    screen.show(f"{counts} written to {file} and checked, {size(made.size_bytes)}")
 
 
 @click.command(epilog=example("tunewise store backup saved.sqlite3", "tunewise store restore saved.sqlite3 --dry-run"))

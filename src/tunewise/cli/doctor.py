@@ -1,8 +1,10 @@
 """`tunewise doctor`: is everything here that good measuring and remembering need?"""
 
+import os
 import platform
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Literal
 
 import click
@@ -14,7 +16,7 @@ from tunewise.cli.doctor_finding import Finding
 from tunewise.cli.screen import Screen, count, example, json_option
 
 _WAL_RESET_FIXED = (3, 51, 3)
-_VITAL = ("settings", "home", "store")
+_VITAL = ("settings", "store")
 _MARKS = {"ok": "", "warning": "!", "trouble": "!!"}
 Check = Callable[[], Iterable[Finding]]
 
@@ -60,6 +62,7 @@ def examine(*, quick: bool = False) -> Iterator[Finding]:
         "processor": doctor_machine.processor,
         "noise": (lambda: ()) if quick else doctor_machine.noise,
         "settings": _settings,
+        "events": _events,
         "extras": doctor_machine.extras,
     }
     for name, look in looks.items():
@@ -87,3 +90,15 @@ def _settings() -> Iterator[Finding]:
     settings.current()  # a value that makes no sense is the finding
     for name, value in settings.in_force().items():
         yield Finding(name, value)
+
+
+def _events() -> Iterator[Finding]:
+    """Yield where events go, if anywhere: a file that cannot be written loses them without a word but one."""
+    target = settings.current().events
+    if not isinstance(target, Path):
+        return
+    is_writable = os.access(target if target.exists() else target.parent, os.W_OK) and not target.is_dir()
+    if is_writable:
+        yield Finding("events", str(target))
+    else:
+        yield Finding("events", f"{target} cannot be written; set TUNEWISE_EVENTS to a file that can be", "warning")

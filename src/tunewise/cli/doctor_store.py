@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from tunewise import settings
 from tunewise.cli.doctor_finding import Finding
-from tunewise.cli.screen import count, seconds
+from tunewise.cli.screen import count, seconds, size
 from tunewise.errors import StoreWarning
+from tunewise.report.wording import span
 from tunewise.session.context import current_store
 from tunewise.settings import Place, shown
 from tunewise.store import StoreInfo
@@ -19,7 +20,6 @@ from tunewise.store.home import file_system, why_remote, why_unsafe
 
 PATIENCE_S = 15.0
 LOW_BYTES = 2**30
-_DAY_S = 86_400.0
 _T = TypeVar("_T")
 
 
@@ -91,8 +91,7 @@ def _described(held: StoreInfo, read_s: float) -> str:
     counts = ", ".join(count(number, thing) for thing, number in holds.items())
     layers = f", over {count(len(held.layers), 'layer')}" if held.layers else ""
     where = f"{held.place}: " if held.postgres else ""
-    size = f"{held.size_bytes / 1024:.0f} KiB, schema {held.schema}"
-    return f"{where}{counts}, {size}{layers}, read in {seconds(read_s)}"
+    return f"{where}{counts}, {size(held.size_bytes)}, schema {held.schema}{layers}, read in {seconds(read_s)}"
 
 
 def _numbers(held: StoreInfo, read_s: float) -> dict[str, float]:
@@ -115,15 +114,8 @@ def _activity(held: StoreInfo) -> Finding:
             ages[name] = max(0.0, now - at)
     if not ages:
         return Finding("activity", "nothing has been measured yet")
-    told = " and ".join(f"the {name.split('_')[1]} {_ago(age_s)} ago" for name, age_s in ages.items())
+    told = " and ".join(f"the {name.split('_')[1]} {span(age_s)} ago" for name, age_s in ages.items())
     return Finding("activity", f"the last that was measured: {told}", "ok", ages)
-
-
-def _ago(age_s: float) -> str:
-    for unit, size in (("day", _DAY_S), ("hour", 3_600.0), ("minute", 60.0)):
-        if age_s >= size:
-            return count(int(age_s / size), unit)
-    return count(int(age_s), "second")
 
 
 def _layer(name: str, held: StoreInfo) -> Finding:

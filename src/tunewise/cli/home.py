@@ -48,6 +48,10 @@ def sound_store() -> Store:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", StoreWarning)
         held = store.info()
+        if held.trouble is not None:  # it may have passed: what waits in memory is tried once more
+            store.close()
+            caught.clear()
+            held = store.info()
     told = [str(warning.message) for warning in caught]
     if held.trouble is not None:
         raise StoreError(held.trouble)

@@ -68,6 +68,8 @@ def _serve(screen: Screen, host: str, port: int, token_file: Path | None, as_jso
     else:
         screen.show(here)
         screen.say(f"open it on another machine of this network as {elsewhere}" if elsewhere else "Ctrl-C ends it")
+    if not listening.is_private:
+        screen.say("warning: this is plain HTTP: whoever can listen to the network can read the token; ssh -L hides it")
     with suppress(OSError):
         os.nice(_NICE)
     with suppress(KeyboardInterrupt):

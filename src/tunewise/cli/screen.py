@@ -16,6 +16,7 @@ from rich.text import Text
 
 from tunewise.errors import TunewiseWarning
 from tunewise.report.wording import seconds as seconds
+from tunewise.report.wording import size as size
 
 _PIPE_WIDTH = 400  # a file has no edge to wrap at
 

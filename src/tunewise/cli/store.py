@@ -8,9 +8,9 @@ import click
 
 from tunewise.cli.backup import backup, restore
 from tunewise.cli.home import sound_store
-from tunewise.cli.screen import Amount, Screen, count, example, json_option, pass_screen
+from tunewise.cli.screen import Amount, Screen, count, example, json_option, pass_screen, size
 from tunewise.decision import detect, environment
-from tunewise.errors import InvalidFile, NotFound
+from tunewise.errors import NotFound
 from tunewise.session.recall import unknown
 from tunewise.settings import parse_place
 from tunewise.store import Imported, Prune, Pruned, StoreInfo, elsewhere, export_to, import_from
@@ -51,7 +51,7 @@ def info_rows(held: StoreInfo) -> list[tuple[str, str]]:
     engine = f"PostgreSQL {held.postgres}" if held.postgres else f"SQLite {held.sqlite}"
     return [
         ("schema", f"{held.schema} ({engine})" + (", read only" if held.is_read_only else "")),
-        ("size", f"{held.size_bytes / 1024:.0f} KiB"),
+        ("size", size(held.size_bytes)),
         ("trials", str(held.trials)),
         *by_name,
         ("verdicts", str(held.verdicts)),
@@ -81,10 +81,7 @@ def export(screen: Screen, file: Path, decision: str | None, as_json: bool) -> N
     held = sound_store()
     if decision is not None and decision not in held.decisions():  # a misspelled name must not empty an older file
         raise NotFound(unknown(decision))
-    try:
-        written = export_to(held, file, decision)
-    except OSError as error:
-        raise InvalidFile(f"{file} cannot be written: {error.strerror}; choose another place for it") from error
+    written = export_to(held, file, decision)
     if as_json:
         screen.json({"file": str(file), "records": written})
     else:

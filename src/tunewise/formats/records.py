@@ -12,6 +12,7 @@ import msgspec
 from tunewise.decision import Subject, Trial, Verdict
 from tunewise.decision.canonical import MAX_RECORD_BYTES
 from tunewise.formats import facts
+from tunewise.formats.writing import replaced
 
 VERSION = 1
 _CRC_DIGITS = 8
@@ -56,20 +57,17 @@ def frame(record: Record) -> bytes:
 
 
 def write(path: Path, records: Iterable[Record]) -> int:
-    """Write records to a new file that appears whole or not at all, replacing an older one; return how many."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Write records to a new file that appears whole or not at all, replacing an older one; return how many.
+
+    Raises InvalidFile where that cannot be done.
+    """
     count = 0
-    try:
-        with open(beside, "wb") as stream:
-            for record in records:
-                stream.write(frame(record))
-                count += 1
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with replaced(path) as beside, open(beside, "wb") as stream:
+        for record in records:
+            stream.write(frame(record))
+            count += 1
+        stream.flush()
+        os.fsync(stream.fileno())
     return count
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,4 +48,5 @@ def replaced(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise InvalidFile(f"{target} cannot be written: {error.strerror or error}; choose another place") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # it is there only if something went wrong
+            beside.unlink()

@@ -1,6 +1,7 @@
 """Files that are read within a bound and appear whole or not at all."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from tunewise.errors import InvalidFile, InvalidModel, NotFound
@@ -29,8 +30,7 @@ def write_whole(path: Path | str, raw: bytes) -> None:
             os.fsync(file.fileno())
         beside.replace(target)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise InvalidFile(f"{target} cannot be written: {error.strerror}; choose another place for it") from None
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    finally:
+        with suppress(OSError):  # it is there only if something went wrong
+            beside.unlink()

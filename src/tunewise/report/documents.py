@@ -2,10 +2,9 @@
 
 import base64
 import hashlib
-import os
 from pathlib import Path
 
-from tunewise.errors import InvalidFile
+from tunewise.models.whole import write_whole
 from tunewise.report.markup import Markup, element
 
 
@@ -26,14 +25,7 @@ def head(title: str, style: str, *, is_alone: bool = True) -> Markup:
 
 def write(document: str, path: Path | str) -> None:
     """Write a document to a file, whole or not at all; raises InvalidFile where that cannot be done."""
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(document, encoding="utf-8")
-        beside.replace(target)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise InvalidFile(f"{target} cannot be written: {error.strerror}; choose another place for it") from error
+    write_whole(path, document.encode())
 
 
 def digest_of(text: str) -> str:

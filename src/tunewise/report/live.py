@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import ipaddress
 import socket
 import time
 from contextlib import suppress
@@ -16,6 +17,7 @@ from starlette.routing import Route
 
 from tunewise.errors import InvalidSetting
 from tunewise.report import live_page, metrics
+from tunewise.report.live_connection import Impatient
 from tunewise.report.live_guard import OPEN, Guard, own_names
 from tunewise.report.live_hub import MOST_VIEWERS, Hub, Stream
 from tunewise.report.live_page import View
@@ -37,6 +39,11 @@ class Listening:
     socket: socket.socket
     host: str
     port: int
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only this machine can reach it."""
+        return ipaddress.ip_address(self.socket.getsockname()[0].partition("%")[0]).is_loopback
 
     def address(self, token: str) -> str:
         """Return what to open in a browser on this machine."""
@@ -82,7 +89,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=Impatient,
                 loop="asyncio",
                 ws="none",
                 lifespan="off",

@@ -56,7 +56,7 @@ def _state(run: Run | None, now: float) -> str:
         return ""
     of = f" of {run.budget:,}" if run.budget else ""
     failed = f", {run.failed:,} failed" if run.failed else ""
-    told = f"{run.done:,}{of} evaluations{failed}, for {span(now - run.began)}"
+    told = f"{run.done:,}{of} evaluations{failed}, for {span((run.at if run.is_stale else now) - run.began)}"
     return f"not heard of for {span(now - run.at)}: gone or stuck after {told}" if run.is_stale else told
 
 
@@ -65,7 +65,7 @@ def _best(run: Run | None) -> str:
         return "no time yet"
     if run.default_s is None:
         return f"best {seconds(run.best_s)}"
-    return f"best {seconds(run.best_s)}, default {seconds(run.default_s)}: {factor(run.default_s / run.best_s)} x"
+    return f"best {seconds(run.best_s)}, default {seconds(run.default_s)}: {factor(run.default_s / run.best_s)}\u00a0x"
 
 
 def _at(rows: Sequence[Run], place: int) -> Run | None:

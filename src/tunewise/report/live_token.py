@@ -23,7 +23,10 @@ def kept(path: Path) -> str:
     with suppress(FileNotFoundError):
         return _read(path)
     _make(path)
-    return _read(path)
+    try:
+        return _read(path)
+    except FileNotFoundError:
+        raise InvalidFile(f"{path} is a link that leads nowhere; remove it, or choose another --token-file") from None
 
 
 def kept_at_home(home: Path) -> str:
@@ -39,8 +42,10 @@ def is_same(ours: str, given: str) -> bool:
 
 def _read(path: Path) -> str:
     try:
-        with open(path, "rb") as file:
-            mode, text = os.fstat(file.fileno()).st_mode, file.read(1_000).decode(errors="replace").strip()
+        # A pipe would be waited for.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read(1_000).decode(errors="replace").strip() if stat.S_ISREG(mode) else ""
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -65,4 +70,5 @@ def _make(path: Path) -> None:
             f"the token cannot be kept in {path}: {error.strerror}; choose another --token-file"
         ) from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()

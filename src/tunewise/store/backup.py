@@ -40,11 +40,11 @@ def backup(place: Place, file: Path, *, force: bool = False, progress: Progress 
     """
     file = Path(file).absolute()
     place = parse_place(place)
-    why_not = _why_not(file, place, force)
-    if why_not is not None:
-        raise InvalidFile(why_not)
     beside = file.with_name(f".{file.name}.{uuid.uuid4().hex}.part")
     try:
+        why_not = _why_not(file, place, force)
+        if why_not is not None:
+            raise InvalidFile(why_not)
         _sweep(file)
         os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         return _made(place, beside, file, progress)
@@ -64,7 +64,7 @@ def restore(file: Path, place: Place, *, dry_run: bool = False, progress: Progre
     if there is no such file, InvalidFile if it is none of ours or damaged, StoreError if the store cannot be used.
     """
     file = Path(file).absolute()
-    if not file.is_file():
+    if not os.path.isfile(file):  # False too for a name that cannot be one
         raise NotFound(f"there is no file {file}; write one with: tunewise store backup FILE")
     if file.suffix != SUFFIX:
         raise InvalidFile(f"{file.name} does not end in {SUFFIX}, as a backup does")
@@ -79,7 +79,7 @@ def _why_not(file: Path, place: Place, force: bool) -> str | None:
         return f"there is no directory {file.parent}; make it, or choose another place for the backup"
     if file.is_dir() or file.is_symlink():
         return f"{file} is a {'directory' if file.is_dir() else 'symbolic link'}; choose another place for the backup"
-    if file in (place, Path(place) / FILE_NAME):
+    if isinstance(place, Path) and os.path.realpath(file) in map(os.path.realpath, (place, place / FILE_NAME)):
         return f"{file} is the store itself; choose another place for the backup"
     if file.exists() and not force:
         return f"{file} exists already; choose another name, or replace it with --force"

@@ -232,6 +232,7 @@ class SafeStore:
             self._note(self._writing, error, began)
             return False, []
         self._writing.end()
+        self._reading.until = 0.0  # what can be written is there: worth asking again
         return True, [result]
 
     def _write_waiting(self) -> None:
