@@ -1,9 +1,13 @@
 """Plan files of a fleet: what they become, and the sentence that says what is wrong with them."""
 
 import json
+import tomllib
+from types import SimpleNamespace
 
 import pytest
 
+from tunewise.cli.fleet import Lines
+from tunewise.cli.fleet_new import _toml
 from tunewise.cli.fleet_plan import read_plan
 from tunewise.errors import TunewiseError
 
@@ -110,3 +114,15 @@ def test_status_tells_of_no_plan(cli):
 def test_local_nodes_and_an_address_exclude_each_other(cli, made):
     result = cli("fleet", "run", made(GOOD), "--local-nodes", "2", "--address", "host:1")
     assert result.exit_code == 2
+
+
+def test_remark_about_a_problem_with_line_ends_stays_one_line():
+    said = []
+    Lines(SimpleNamespace(say=said.append)).hear({"say": "failed: toy word=a\nb\x1b[31m"})
+    assert said == ["failed: toy word=a\\nb\\x1b[31m"]
+
+
+def test_words_of_a_plan_may_hold_any_character():
+    problem = {"word": "a\x7f\x1b\n\"'\\ \u00e9\U0001f600"}
+    text = _toml(["toy.py:toy"], [problem], "tune", 4)
+    assert tomllib.loads(text)["work"][0]["problems"] == [problem]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -86,9 +87,19 @@ def started(place: str | Path, plan: Path, *options: str, joins: Any = None) -> 
         command += ["--address", joins.address]
         env |= dict(variable.split("=", 1) for variable in joins.environment)
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+        start_new_session=True,
+        preexec_fn=_heed_ctrl_c,
     )
     return Running(process, store_at(place), set())
+
+
+def _heed_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests that run in the background of a shell ignore it
 
 
 def below(role: str, above: int) -> list[int]:

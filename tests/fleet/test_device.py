@@ -58,9 +58,20 @@ def test_device_that_died_is_started_again(home, store):
     first = canonical.decode(held.open())["device"]["pid"]
     os.kill(first, signal.SIGKILL)
     unit = canonical.encode(asdict(units(PLAN)[0]))
-    assert canonical.decode(held.work(unit)) == {"died": "killed by signal 9"}
+    assert canonical.decode(held.work(unit)) == {"died": "killed by signal 9", "evaluations": 0}
     assert canonical.decode(held.work(unit))["report"]["state"] == "done"
     assert canonical.decode(held.look())["pid"] != first
+    ended(held)
+
+
+def test_evaluations_of_a_process_that_died_still_count(home, store):
+    held = actor(home)
+    first = canonical.decode(held.open())["device"]["pid"]
+    one, end = (canonical.encode(asdict(unit)) for unit in units(PLAN))
+    assert canonical.decode(held.work(one))["evaluations"] == 16
+    os.kill(first, signal.SIGKILL)
+    assert canonical.decode(held.work(end))["evaluations"] == 16
+    assert canonical.decode(held.work(end))["evaluations"] == 16
     ended(held)
 
 

@@ -1,3 +1,5 @@
+from collections import deque
+
 from tunewise.fleet.line import MOST_DEATHS, MOST_LOSSES, Line
 from tunewise.fleet.plans import FleetPlan, Unit, Work, units
 
@@ -88,3 +90,20 @@ def test_table_with_a_failed_slice_is_not_concluded():
         line.end(unit)
     assert line.is_over
     assert len(line.failed) == 2
+
+
+def test_handing_out_does_not_walk_the_whole_queue():
+    class Watched(deque):
+        walks = 0
+
+        def __iter__(self):
+            Watched.walks += 1
+            return super().__iter__()
+
+    work = Work("t", tuple({"n": n} for n in range(50)), size=40)
+    line = Line(units(FleetPlan("p", "collect", 100, (work,))))
+    line.waiting = Watched(line.waiting)
+    while (unit := line.take()) is not None:
+        line.end(unit)
+    assert line.is_over
+    assert Watched.walks == 0

@@ -77,9 +77,9 @@ def _report(screen: Screen, result: Result, as_json: bool) -> None:
     if as_json:
         screen.json(asdict(result))
     for failure in result.failed:
-        screen.say(f"failed: {failure['unit']}: {failure['why']}")
+        screen.say(one_line(f"failed: {failure['unit']}: {failure['why']}"))
     for reason in result.refused:
-        screen.say(f"left out: {reason}")
+        screen.say(one_line(f"left out: {reason}"))
     left = result.units - result.done - len(result.failed)
     if result.state in ("left", "refused"):
         screen.say(f"no device is left to do {count(left, 'unit')}; add nodes and run the same command again")
@@ -118,7 +118,7 @@ class Lines:
     def hear(self, message: Mapping[str, Any]) -> None:
         """Print a remark at once, and progress every few seconds."""
         if "say" in message:
-            self._screen.say(message["say"])
+            self._screen.say(one_line(message["say"]))
         elif "progress" in message and time.monotonic() > self._due:
             self._due = time.monotonic() + _LINE_S
             self._screen.say(_line(message["progress"]))
@@ -134,7 +134,7 @@ class Bar:
     def hear(self, message: Mapping[str, Any]) -> None:
         """Move the line, or print a remark above it."""
         if "say" in message:
-            self._screen.say(message["say"])
+            self._screen.say(one_line(message["say"]))
         elif "progress" in message:
             counts = message["progress"]
             note = f"{count(counts['nodes'], 'device')}, {count(counts['evaluations'], 'evaluation')}"

@@ -72,4 +72,5 @@ def _toml(targets: Sequence[str], problems: Sequence[Features], kind: str, budge
 
 
 def _value(value: object) -> str:
-    return msgspec.json.encode(value).decode()  # numbers, words and switches are written alike in TOML
+    # Numbers, words and switches are written alike in TOML, one character apart.
+    return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")

@@ -69,8 +69,8 @@ class DeviceActor:
         for answer in self._answers:
             self._evaluations = self._before + int(answer.get("evaluations", 0))
             if {"device", "refused", "report"} & answer.keys():
-                return answer
-        return {"died": self._buried(child)}
+                return {**answer, "evaluations": self._evaluations}
+        return {"died": self._buried(child), "evaluations": self._evaluations}
 
     def _tell(self, child: "subprocess.Popen[bytes]", message: dict[str, Any]) -> None:
         assert child.stdin is not None

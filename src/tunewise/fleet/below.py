@@ -47,6 +47,21 @@ def end_all(seconds: float) -> None:
         time.sleep(0.01)
 
 
+def end_those_of(place: str) -> None:
+    """Kill every process of ours that holds a file in this directory open."""
+    found = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    procfs.kill(pid for pid in found if pid != os.getpid() and _holds(pid, f"{place}/"))
+
+
+def _holds(pid: int, start: str) -> bool:
+    with suppress(OSError):  # it is gone, or somebody else's
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{name}").startswith(start):
+                    return True
+    return False
+
+
 def _die_with(parent: int) -> Callable[[], None]:
     prctl = _prctl()  # loaded before the fork
 

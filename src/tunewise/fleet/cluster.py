@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tunewise.errors import NotFound
 from tunewise.fleet import lines
-from tunewise.fleet.below import adopt_orphans, bury, end_all, start_below
+from tunewise.fleet.below import adopt_orphans, bury, end_all, end_those_of, start_below
 
 _START_S = 90.0
 _STORE_BYTES = 80_000_000  # Ray's object store: nothing of ours goes through it
@@ -29,6 +29,7 @@ class LocalNodes:
         self._count = count
         self._keeper: subprocess.Popen[bytes] | None = None
         self._reader: lines.Reader | None = None
+        self._place = ""  # of Ray's files
         self.address = ""
         self.environment: list[str] = []  # variables that whoever joins needs
 
@@ -39,7 +40,8 @@ class LocalNodes:
 
     def start(self) -> str:
         """Start all nodes and return the address; raises NotFound if the head does not come up."""
-        command = [sys.executable, "-m", "tunewise.fleet.cluster", str(self._count)]
+        self._place = tempfile.mkdtemp(prefix="tw-ray-", dir=_short(Path(tempfile.gettempdir())))
+        command = [sys.executable, "-m", "tunewise.fleet.cluster", str(self._count), self._place]
         # Not killed with us, as our other children are: it sees our end by itself, and then clears up.
         keeper = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
@@ -80,13 +82,17 @@ class LocalNodes:
             keeper.kill()
             keeper.wait()
         keeper.stdout.close()
+        if keeper.returncode:  # it was killed, and has not cleared up
+            end_those_of(self._place)
+            shutil.rmtree(self._place, ignore_errors=True)
 
 
 class Keeper:
     """The nodes as their keeper sees them: each is a `ray start --block` in a session of its own."""
 
     def __init__(self, count: int, place: Path) -> None:
-        self._count, self._place = count, place
+        # Ray opens its own directory to everybody; ours, around it, is for this user alone.
+        self._count, self._place, self._temp = count, place, place / "r"
         self._nodes: list[subprocess.Popen[bytes]] = []  # the head first
         self.environment = token_in(place / "token")
         self._mended = [0] * count
@@ -94,9 +100,9 @@ class Keeper:
 
     def start(self) -> None:
         """Start the head; raises NotFound if it does not come up."""
-        options = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={self._place}")
+        options = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={self._temp}")
         self._nodes.append(self._started(0, *options))
-        told, deadline = self._place / "ray_current_cluster", time.monotonic() + _START_S
+        told, deadline = self._temp / "ray_current_cluster", time.monotonic() + _START_S
         while not self.address:
             if time.monotonic() > deadline or not self.has_head():
                 raise NotFound(self._last_words(0))
@@ -133,7 +139,7 @@ class Keeper:
 
     def _last_words(self, place: int) -> str:
         said = (self._place / f"node-{place}.log").read_text(errors="replace").strip().splitlines()
-        return said[-1][-300:] if said else "it said nothing"
+        return said[-1].rpartition(" -- ")[2][-300:] if said else "it said nothing"  # after the time and place
 
 
 def token_in(path: Path) -> list[str]:
@@ -143,11 +149,10 @@ def token_in(path: Path) -> list[str]:
     return ["RAY_AUTH_MODE=token", f"RAY_AUTH_TOKEN_PATH={path}"]
 
 
-def main(count: int) -> None:
-    """Keep so many nodes until standard input is closed, or the head is gone."""
+def main(count: int, place: Path) -> None:
+    """Keep so many nodes, with their files in a directory, until standard input is closed, or the head is gone."""
     told, asked = lines.Writer(lines.own_output()), lines.Reader(0)
     adopt_orphans()
-    place = Path(tempfile.mkdtemp(prefix="tw-ray-", dir=_short(Path(tempfile.gettempdir()))))
     keeper = Keeper(count, place)
     try:
         keeper.start()
@@ -169,8 +174,8 @@ def main(count: int) -> None:
 
 def _short(place: Path) -> Path:
     """Return a directory for temporary files whose path leaves room for the names of Ray's sockets."""
-    return place if len(str(place)) < 24 else Path("/tmp")
+    return place if len(str(place)) < 20 else Path("/tmp")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), Path(sys.argv[2]))

@@ -23,7 +23,6 @@ from tunewise.store import LayeredStore, SafeStore, Store, store_at
 Finder = Callable[[Sequence[str]], list[Decision]]
 HANDSHAKE = "fleet"  # the kind of sign by which a device knows that its store is the one of whoever runs the plan
 _TICK_S = 1.0
-_TELL_S = 0.2
 _HANDSHAKE_S = 3.0
 
 
@@ -55,7 +54,7 @@ class Device:
         self._find, self._said = find, said
         self._presence = Presence()
         self._stopping = threading.Event()
-        self._evaluations, self._told_at = 0, 0.0
+        self._evaluations = 0
         self._doer: Doer | None = None
 
     def stop(self) -> None:
@@ -99,9 +98,7 @@ class Device:
 
     def _count(self) -> None:
         self._evaluations += 1
-        if time.monotonic() - self._told_at > _TELL_S:
-            self._told_at = time.monotonic()
-            self._said.send({"evaluations": self._evaluations})
+        self._said.send({"evaluations": self._evaluations})
 
 
 def serve(find: Finder) -> None:

@@ -9,18 +9,18 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from tunewise import settings
 from tunewise.decision import canonical
 from tunewise.errors import StoreError, TunewiseError
-from tunewise.eventlog import INFO, WARNING, tell
+from tunewise.eventlog import INFO, WARNING
 from tunewise.fleet import lines, plans, ray_side
 from tunewise.fleet.device import HANDSHAKE
 from tunewise.fleet.line import Line
 from tunewise.fleet.plans import FleetPlan, Unit
-from tunewise.fleet.signs import Signs
+from tunewise.fleet.telling import Held, Teller
 from tunewise.session import configure
 from tunewise.session.context import current_store
 from tunewise.store import Sign
@@ -36,31 +36,11 @@ _MOST_REFUSALS = 3
 _AGAIN_S = 3.0  # until a device that was lost is started again
 
 
-@dataclass(slots=True)
-class Held:
-    """One device as the driver sees it."""
-
-    key: str
-    node: str
-    place: str  # for people
-    actor: Any
-    opened_at: float
-    name: str = ""
-    kind: str = ""
-    unit: Unit | None = None
-    calls: dict[str, Any] = field(default_factory=dict)  # what is asked -> reference of the answer
-    asked_at: float = 0.0  # the last look
-    evaluations: int = 0
-    done: int = 0
-    failed: int = 0
-    since: float = field(default_factory=time.time)
-
-
 class Driver:
     """Hands out the units of one plan to the devices of one cluster."""
 
     def __init__(self, plan: FleetPlan, program: str, place: str, told: lines.Writer) -> None:
-        self._plan, self._program, self._told = plan, program, told
+        self._plan, self._program = plan, program
         self._units = plans.units(plan)
         self._token = canonical.digest([plan.id, os.getpid(), time.time(), socket.gethostname()])[:32]
         self._opening = canonical.encode({"plan": plans.written(plan), "place": place, "token": self._token})
@@ -72,11 +52,10 @@ class Driver:
         self._without = time.monotonic()  # since when there is a kind without devices
         self._evaluations = 0  # of devices that are gone
         self._known = 0
-        self._began = time.time()
         self._due = dict.fromkeys(("nodes", "look", "tell"), 0.0)
         self._stopping_at: float | None = None
         self._is_stopping = threading.Event()
-        self._signs = Signs(current_store())
+        self._teller = Teller(plan, told, current_store())
 
     def stop(self) -> None:
         """Hand out no more units; from any thread."""
@@ -131,7 +110,7 @@ class Driver:
             if line is not None and held.unit is None and (unit := line.take()) is not None:
                 held.unit = unit
                 held.calls["work"] = held.actor.work.remote(canonical.encode(asdict(unit)))
-                self._show(held)
+                self._teller.show(held)
 
     def _ask_to_stop(self) -> None:
         if self._stopping_at is None:
@@ -176,13 +155,13 @@ class Driver:
         held.kind, held.name = answer["device"]["kind"], answer["device"]["name"]
         if held.kind not in self._lines:
             if self._lines:
-                self._say(
+                self._teller.say(
                     f"{held.place} differs from the nodes before it in hardware or versions: it does all units too"
                 )
             self._lines[held.kind] = Line(self._units)
-        self._say(f"{held.place}: {held.name} takes part")
-        _log(self._plan.id, held, INFO, "node-joined")
-        self._show(held)
+        self._teller.say(f"{held.place}: {held.name} takes part")
+        self._teller.log(held, INFO, "node-joined")
+        self._teller.show(held)
 
     def _worked(self, held: Held, answer: Mapping[str, Any]) -> None:
         unit, line = held.unit, self._lines[held.kind]
@@ -191,10 +170,10 @@ class Driver:
         self._openings.pop(held.key, None)
         if "died" in answer:
             line.died(unit, str(answer["died"]))
-            self._say(f"{held.place}: the process doing {plans.title(self._plan, unit)} died {answer['died']}")
+            self._teller.say(f"{held.place}: the process doing {plans.title(self._plan, unit)} died {answer['died']}")
         else:
             self._note(held, line, unit, answer["report"])
-        self._show(held)
+        self._teller.show(held)
 
     def _note(self, held: Held, line: Line, unit: Unit, report: Mapping[str, Any]) -> None:
         state = report["state"]
@@ -205,7 +184,7 @@ class Driver:
         elif state == "failed":
             held.failed += 1
             line.fail(unit, str(report["why"]))
-            self._say(f"failed: {plans.title(self._plan, unit)}: {report['why']}")
+            self._teller.say(f"failed: {plans.title(self._plan, unit)}: {report['why']}")
         else:
             line.give_back(unit, is_busy=state == "busy")
 
@@ -215,16 +194,16 @@ class Driver:
         self._not_before[held.key] = time.monotonic() + _AGAIN_S * tries
         if tries >= _MOST_REFUSALS:
             self._refused[held.key] = why
-            self._say(f"{held.place} is left out: {why}")
+            self._teller.say(f"{held.place} is left out: {why}")
         if held.unit is not None:
             self._lines[held.kind].give_back(held.unit)
-        self._drop(held, "gone")
+        self._drop(held)
 
     def _lose(self, held: Held, how: str = "") -> None:
         """Put back what a device had in hand, and start it again after a while if its node is still there."""
-        _log(self._plan.id, held, WARNING, "node-lost")
+        self._teller.log(held, WARNING, "node-lost")
         said = f": {how}" if how else ""
-        self._say(
+        self._teller.say(
             f"{held.place} is lost{said}"
             + (f", {plans.title(self._plan, held.unit)} goes elsewhere" if held.unit else "")
         )
@@ -234,15 +213,15 @@ class Driver:
         self._not_before[held.key] = time.monotonic() + _AGAIN_S * self._openings[held.key]
         if self._openings[held.key] >= _MOST_OPENINGS:
             self._refused[held.key] = f"it was lost {_MOST_OPENINGS} times in a row{said}"
-        self._drop(held, "gone")
+        self._drop(held)
 
-    def _drop(self, held: Held, state: str) -> None:
+    def _drop(self, held: Held) -> None:
         del self._held[held.key]
         held.calls.clear()
         self._evaluations += held.evaluations
         ray_side.ray().kill(held.actor)
         held.unit = None
-        self._signs.forget("node", held.key, self._body(held, state))
+        self._teller.gone(held)
 
     def _look(self) -> None:
         """Ask the busy ones how it goes; who does not answer for long is lost."""
@@ -277,8 +256,8 @@ class Driver:
     def _end(self, state: str) -> dict[str, Any]:
         self._tell(is_last=state)
         for held in list(self._held.values()):
-            self._drop(held, "gone")
-        self._signs.close()
+            self._drop(held)
+        self._teller.close()
         failed = [
             {"unit": plans.title(self._plan, unit), "why": line.failed[unit.id]}
             for line in self._lines.values()
@@ -302,34 +281,7 @@ class Driver:
         if not is_last and not self._is_due("tell", _TELL_S):
             return
         counts = {**self._counts(), "failures": sum(len(line.failed) for line in self._lines.values())}
-        for held in self._held.values():
-            if held.kind:
-                self._show(held)
-        at_hand = [plans.title(self._plan, held.unit) for held in self._held.values() if held.unit is not None]
-        self._told.send({"progress": counts, "at": at_hand[:10]})
-        body = {"name": self._plan.name, "kind": self._plan.kind, **counts, "began": self._began}
-        states = {"": "running", "done": "done"}
-        body |= {"state": states.get(is_last, "stopped"), "failed": body.pop("failures")}
-        self._signs.say("plan", self._plan.id, body)
-
-    def _show(self, held: Held) -> None:
-        self._signs.say("node", held.key, self._body(held, "idle" if held.unit is None else "busy"))
-
-    def _body(self, held: Held, state: str) -> dict[str, Any]:
-        return {
-            "plan": self._plan.id,
-            "name": held.place,
-            "device": held.name,
-            "state": state,
-            "unit": None if held.unit is None else plans.title(self._plan, held.unit)[:500],
-            "done": held.done,
-            "failed": held.failed,
-            "evaluations": held.evaluations,
-            "since": held.since,
-        }
-
-    def _say(self, text: str) -> None:
-        self._told.send({"say": text})
+        self._teller.progress(counts, list(self._held.values()), is_last)
 
     def _is_due(self, what: str, pause_s: float) -> bool:
         now = time.monotonic()
@@ -396,12 +348,6 @@ def _check_store(nodes: list[dict[str, Any]]) -> None:
             f"a plan on {len(machines)} machines needs a store that they share, and {place} is a file on this one: "
             "set TUNEWISE_STORE to a PostgreSQL address on each of them"
         )
-
-
-def _log(plan: str, held: Held, level: int, event: str) -> None:
-    """Tell those who operate the fleet; not by the node's name, which may be a host's."""
-    facts = {"plan": plan, "node": held.key, "device": held.name, "done": held.done, "failed": held.failed}
-    tell(level, event, f"{event} in plan {plan}: {held.name or held.key}", **facts)
 
 
 if __name__ == "__main__":

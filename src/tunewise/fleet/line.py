@@ -25,9 +25,11 @@ class Line:
     failed: dict[str, str] = field(default_factory=dict)  # id -> why
     deaths: Counter[str] = field(default_factory=Counter)
     losses: Counter[str] = field(default_factory=Counter)
+    slices: Counter[tuple[int, int]] = field(default_factory=Counter)  # of each table, those that are not done yet
 
     def __post_init__(self) -> None:
         self.waiting.extend(self.units)
+        self.slices.update(_table(unit) for unit in self.units if unit.kind == "slice")
 
     @property
     def is_over(self) -> bool:
@@ -39,7 +41,7 @@ class Line:
         self._wake()
         for _ in range(len(self.waiting)):
             unit = self.waiting.popleft()
-            if unit.kind != "conclude" or self._has_all_slices(unit):
+            if unit.kind != "conclude" or not self.slices[_table(unit)]:
                 self.in_hand.add(unit.id)
                 return unit
             self.waiting.append(unit)
@@ -49,14 +51,19 @@ class Line:
         """Note that a unit is done."""
         self.in_hand.discard(unit.id)
         self.done.add(unit.id)
+        if unit.kind == "slice":
+            self.slices[_table(unit)] -= 1
 
     def fail(self, unit: Unit, why: str) -> None:
         """Note that a unit cannot be done, and why; what depends on it fails too."""
         self.in_hand.discard(unit.id)
         self.failed[unit.id] = why
-        for other in [other for other in self.waiting if _depends(other, unit)]:
-            self.waiting.remove(other)
-            self.failed[other.id] = f"{unit.id} failed"
+        if unit.kind == "slice":
+            for other in [
+                other for other in self.waiting if other.kind == "conclude" and _table(other) == _table(unit)
+            ]:
+                self.waiting.remove(other)
+                self.failed[other.id] = f"{unit.id} failed"
 
     def give_back(self, unit: Unit, *, is_busy: bool = False) -> None:
         """Put a unit back: at the front, or for a while behind all others if somebody else is at it."""
@@ -87,12 +94,6 @@ class Line:
         self.waiting.extend(unit for due, unit in self.delayed if due <= now)
         self.delayed = [(due, unit) for due, unit in self.delayed if due > now]
 
-    def _has_all_slices(self, end: Unit) -> bool:
-        waiting = [*self.waiting, *(unit for _, unit in self.delayed)]
-        return not any(_depends(end, unit) for unit in waiting) and not any(
-            name.startswith(f"{end.work}.{end.problem}/") for name in self.in_hand
-        )
 
-
-def _depends(end: Unit, unit: Unit) -> bool:
-    return end.kind == "conclude" and unit.kind == "slice" and (end.work, end.problem) == (unit.work, unit.problem)
+def _table(unit: Unit) -> tuple[int, int]:
+    return unit.work, unit.problem

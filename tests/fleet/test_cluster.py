@@ -1,0 +1,46 @@
+import os
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tunewise.errors import NotFound
+from tunewise.fleet import cluster
+from tunewise.fleet.below import end_those_of
+
+
+def test_keeper_that_dies_leaves_no_directory(monkeypatch, tmp_path):
+    monkeypatch.setattr(cluster, "_short", lambda place: tmp_path)
+    monkeypatch.setattr(cluster.sys, "executable", "/bin/false")
+    nodes = cluster.LocalNodes(1)
+    with pytest.raises(NotFound, match="its keeper died"):
+        nodes.start()
+    nodes.stop()
+    assert os.listdir(tmp_path) == []
+
+
+def test_processes_that_outlive_a_killed_keeper_are_ended_by_their_directory(tmp_path):
+    with (tmp_path / "ab").open("w") as other:
+        (tmp_path / "a").mkdir()
+        with (tmp_path / "a" / "log").open("w") as log:
+            theirs = subprocess.Popen(["sleep", "60"], stdout=log)
+        others = subprocess.Popen(["sleep", "60"], stdout=other)
+    end_those_of(str(tmp_path / "a"))
+    assert theirs.wait(10) == -signal.SIGKILL
+    assert others.poll() is None
+    others.kill()
+    others.wait()
+
+
+def test_token_is_for_this_user_alone(tmp_path):
+    cluster.token_in(tmp_path / "token")
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+    with pytest.raises(FileExistsError):
+        cluster.token_in(tmp_path / "token")
+
+
+def test_long_path_of_temporary_files_is_avoided():
+    assert cluster._short(Path("/" + "x" * 40)) == Path("/tmp")
+    assert cluster._short(Path("/var/tmp")) == Path("/var/tmp")
