@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
-from types import TracebackType
 from typing import TypeVar
 
 from tunewise.decision import Miss, Subject, Trial, Verdict
@@ -143,7 +142,7 @@ class PatientStore:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-class _PatientFlight:
+class _PatientFlight(Flight):
     """A flight that waits for the store where it cannot be asked."""
 
     def __init__(self, flight: Flight, lasting: Callable[[Callable[[], bool]], bool]) -> None:
@@ -156,12 +155,3 @@ class _PatientFlight:
     def release(self) -> None:
         """Let the next one have it."""
         self._flight.release()
-
-    def __enter__(self) -> "_PatientFlight":
-        self.acquire()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from tunewise.decision import Environment, Miss, Subject, Trial, Verdict
 from tunewise.errors import StoreError
@@ -26,11 +26,14 @@ class Flight(Protocol):
     def release(self) -> None:
         """Let the next one have it; harmless if it is not ours."""
 
-    def __enter__(self) -> "Flight": ...
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.release()
 
 
 @dataclass(frozen=True, slots=True)

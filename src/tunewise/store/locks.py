@@ -11,8 +11,9 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
+
+from tunewise.store.base import Flight
 
 _WRITER = 0  # the byte that stands for "I am writing"; every other byte is one subject
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 0.02
@@ -193,7 +194,7 @@ class ThreadsOnly:
         self._turns = Turns()
 
 
-class ByteFlight:
+class ByteFlight(Flight):
     """The right to tune one subject: a byte of a lock file, at a place that follows from the subject's digest."""
 
     def __init__(self, grants: Exclusive, digest: str) -> None:
@@ -212,15 +213,6 @@ class ByteFlight:
         if self._pid == os.getpid():
             self._grants.release(self._byte)
         self._pid = None
-
-    def __enter__(self) -> "ByteFlight":
-        self.acquire()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
 
 
 def lock_file(path: Path) -> LockFile:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from types import TracebackType
 
 from tunewise.errors import StoreError
 from tunewise.store.base import Flight
@@ -13,7 +12,7 @@ _RESTART_S = 30.0  # how long who waits for another's tuning run takes a server 
 _GLANCE_S = 0.5
 
 
-class SafeFlight:
+class SafeFlight(Flight):
     """A flight between processes that becomes one between threads if the disk has no place for its lock.
 
     `asked(ask)` is what `ask()` says, or raises StoreError. A server that goes away while another process holds the
@@ -54,12 +53,3 @@ class SafeFlight:
         if self._granted is not None:
             self._granted.release()
         self._granted = None
-
-    def __enter__(self) -> "SafeFlight":
-        self.acquire()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
