@@ -137,27 +137,28 @@ def test_layer_is_never_written(store, url):
     layer.close()
 
 
-def test_role_that_may_only_read_can_be_a_layer(store, url, server):
+def _guest(server, url, rights):
+    """Return the address for a role that has some rights on the tables of a store."""
     import postgres_server
 
-    store.conclude(subject(), won())
-    guest = server.guest_url(url, postgres_server.PASSWORD)
     name = url.partition("@/")[2].partition("?")[0]
+    guest = server.guest_url(url, postgres_server.PASSWORD)
     server.sql("GRANT USAGE ON SCHEMA tunewise TO guest", name)
-    server.sql("GRANT SELECT ON ALL TABLES IN SCHEMA tunewise TO guest", name)
+    server.sql(f"GRANT {rights} ON ALL TABLES IN SCHEMA tunewise TO guest", name)
+    return guest
+
+
+def test_role_that_may_only_read_can_be_a_layer(store, url, server):
+    store.conclude(subject(), won())
+    guest = _guest(server, url, "SELECT")
     layer = PostgresStore(guest, is_shared=True)
     assert layer.verdicts(subject()) == [won()]
     layer.close()
 
 
 def test_role_with_the_rights_of_the_documents_can_write(store, url, server):
-    import postgres_server
-
     store.conclude(subject(), won())
-    guest = server.guest_url(url, postgres_server.PASSWORD)
-    name = url.partition("@/")[2].partition("?")[0]
-    server.sql("GRANT USAGE ON SCHEMA tunewise TO guest", name)
-    server.sql("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tunewise TO guest", name)
+    guest = _guest(server, url, "SELECT, INSERT, UPDATE, DELETE")
     mine = PostgresStore(guest)
     mine.add(subject(m=2), [timed(8)] * 20)
     mine.conclude(subject(m=2), won())

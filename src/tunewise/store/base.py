@@ -99,7 +99,7 @@ class Sign:
     It is no fact: it may be lost, is in no export, and goes after a day.
     """
 
-    kind: str  # "run", "ladder", "node" or "plan"
+    kind: str  # what it is about: "run", "ladder", "node", "plan" or "fleet"
     key: str  # who gives it; the latest of a kind and key is kept
     at: float  # seconds since the epoch
     body: Mapping[str, Any]  # plain values of JSON, 32 KiB at most

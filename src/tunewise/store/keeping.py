@@ -4,6 +4,8 @@ import select
 import time
 from typing import Any
 
+from tunewise.store.connecting import driver
+
 KEEP_S = 1.0  # between two looks at whether the connection still stands
 PATIENCE_S = 5.0  # after a loss, those who held a lock may take it again before those who waited for it
 
@@ -71,7 +73,7 @@ def is_standing(db: Any) -> bool:
     while ready.poll(0):  # what a server says unasked is a notice, or that it ends; the end itself raises
         try:
             db.pgconn.consume_input()
-        except Exception:
+        except driver().Error:
             return False
     return True
 
