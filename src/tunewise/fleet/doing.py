@@ -3,13 +3,12 @@
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf
 from typing import Any, Literal
 
-from tunewise.decision import Config, Failure, Outcome, Timing, Trial, Verdict, canonical, merged
+from tunewise.decision import Config, Outcome, Timing, Trial, Verdict, canonical, merged
 from tunewise.errors import TunewiseError
 from tunewise.fleet.patient import Away
 from tunewise.fleet.plans import FleetPlan, Unit
@@ -18,6 +17,7 @@ from tunewise.measure.race import Round, race
 from tunewise.measure.work import Measurer
 from tunewise.search import RandomSearch
 from tunewise.session import context, events
+from tunewise.session.building import built
 from tunewise.session.plan import Plan, Task
 from tunewise.session.run import Run
 from tunewise.session.tune import tune
@@ -127,7 +127,8 @@ class Doer:
     def _timed(self, task: Task, measurer: Measurer, batch: Sequence[Config]) -> list[Outcome]:
         """Return what becomes of each config: built ahead, launched, then timed by turns with the others."""
         found: dict[str, list[Outcome]] = {}
-        for config, broken in zip(batch, _built(task, batch), strict=True):
+        ahead = [None] * len(batch) if task.build is None else built(task.build, batch)
+        for config, broken in zip(batch, ahead, strict=True):
             found[canonical.encode(config)] = [broken or measurer.first(config)]
             self._count()
         running = [config for config in batch if isinstance(found[canonical.encode(config)][0], Timing)]
@@ -210,21 +211,3 @@ def _ended(unit: Unit, verdict: Verdict | None) -> Report:
 
 def _batches(configs: Sequence[Config], size: int) -> Iterator[Sequence[Config]]:
     return (configs[start : start + size] for start in range(0, len(configs), size))
-
-
-def _built(task: Task, configs: Sequence[Config]) -> list[Failure | None]:
-    build = task.build
-    if build is None:
-        return [None] * len(configs)
-
-    def built(config: Config) -> Failure | None:
-        try:
-            build(config)
-        except Exception as error:  # a candidate's own trouble, whatever it is
-            return Failure(
-                "compile", str(error) if isinstance(error, TunewiseError) else f"{type(error).__name__}: {error}"
-            )
-        return None
-
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(built, configs))

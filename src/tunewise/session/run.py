@@ -1,12 +1,10 @@
 """The one loop: ask, build, measure, remember, tell; then the race of the best, and the final against the default."""
 
-import os
 import random
 import time
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby
 from math import inf
@@ -24,11 +22,11 @@ from tunewise.decision import (
     lower_half_mean,
     merged,
 )
-from tunewise.errors import TunewiseError
 from tunewise.measure.compare import Comparison, compare
 from tunewise.measure.race import ENTRY, HOPELESS, ROUNDS, Gap, Round, race
 from tunewise.measure.work import Measurer
 from tunewise.session import events, journal, priors, seeding, signs
+from tunewise.session.building import built, cores
 from tunewise.session.plan import Plan, Task
 from tunewise.store import Store
 
@@ -181,7 +179,7 @@ class Run:
     @property
     def _batch(self) -> int:
         """How many configs to ask at once: where they are built first, enough to keep all cores busy."""
-        return _BATCH if self._task.build is None else max(_BATCH, _cores())
+        return _BATCH if self._task.build is None else max(_BATCH, cores())
 
     def _measure(self, batch: Sequence[Config], asking: search.Seeded) -> None:
         """Measure what is new in a batch; for a data set, everything in it as often as everything else."""
@@ -197,8 +195,7 @@ class Run:
     def _evaluate(self, configs: Sequence[Config], source: str, *, insist: bool = False) -> None:
         """Measure each config for the first time and remember it at once: a killed run never measures it again."""
         fresh = [config for config in configs if not self._is_known(config)]
-        built = self._build(fresh)
-        for config, broken in zip(fresh, built, strict=True):
+        for config, broken in zip(fresh, self._build(fresh), strict=True):
             if self._is_known(self._default) and self.is_over() and not insist:
                 return
             outcome = broken or self._measurer.first(config, self._hopeless_s(config))
@@ -221,20 +218,8 @@ class Run:
         if self._task.build is None or not configs:
             return [None] * len(configs)
         self.tell(events.Building(len(configs)))
-        with ThreadPoolExecutor(max_workers=_cores()) as pool:
-            return list(pool.map(self._built, configs))
-
-    def _built(self, config: Config) -> Failure | None:
-        assert self._task.build is not None
-        if self._plan.stop() and self._is_known(self._default):
-            return None  # it will not be measured either
-        try:
-            self._task.build(config)
-        except Exception as error:  # a candidate's own trouble, whatever it is
-            return Failure(
-                "compile", f"{'' if isinstance(error, TunewiseError) else type(error).__name__ + ': '}{error}"
-            )
-        return None
+        # What is left when somebody wants to go on will not be measured either.
+        return built(self._task.build, configs, lambda: self._plan.stop() and self._is_known(self._default))
 
     def _is_right(self, config: Config, repeats: int) -> bool:
         wrong = self._measurer.verify(config, repeats)
@@ -382,10 +367,6 @@ class _Broke(Exception):
     def __init__(self, config: Config, failure: Failure) -> None:
         super().__init__(failure.detail)
         self.config, self.failure = config, failure
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 def _default_fails(failure: Failure) -> str:
