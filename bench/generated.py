@@ -119,18 +119,16 @@ def main() -> None:
     rounds, number = (5, 30) if options.quick else (25, 100)
     figures = {name: compare(case, rounds=rounds, number=number) for name, case in CASES.items()}
     worst = max(figure["ratio"] for figure in figures.values())
-    held = "held" if worst <= TARGET else "not held"
+    target, is_held = f"generated <= {TARGET:g}x by hand", worst <= TARGET
     if options.json:
-        json.dump(
-            {"cases": figures, "worst_ratio": worst, "target": TARGET, "held": held == "held"}, sys.stdout, indent=2
-        )
+        json.dump({"cases": figures, "worst_ratio": worst, "targets": {target: is_held}}, sys.stdout, indent=2)
         return
     for name, figure in figures.items():
         print(
             f"{name:32} generated {figure['generated_us']:6.3f} us, by hand {figure['by_hand_us']:6.3f} us: "
             f"{figure['ratio']:.2f}x"
         )
-    print(f"target generated <= {TARGET:g}x by hand: {held} (worst {worst:.2f}x)")
+    print(f"target {target}: {'held' if is_held else 'not held'} (worst {worst:.2f}x)")
 
 
 if __name__ == "__main__":

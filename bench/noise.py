@@ -107,12 +107,14 @@ def main() -> None:
         ("wrong winner at a 3 % gap beside 2 busy processes", *wrong, "<= 0.02", wrong[0] <= 0.02),
     ]
     if options.json:
-        fields = ("figure", "tunewise", "means", "target", "held")
-        json.dump([dict(zip(fields, row, strict=True)) for row in rows], sys.stdout, indent=2)
+        fields = ("figure", "tunewise", "means", "target", "is_held")
+        figures = [dict(zip(fields, row, strict=True)) for row in rows]
+        targets = {f"{name} {target}": is_held for name, _, _, target, is_held in rows}
+        json.dump({"figures": figures, "targets": targets}, sys.stdout, indent=2)
         return
-    print(f"{'':50} {'tunewise':>9} {'means':>9}   target")
+    print(f"{'':50} {'tunewise':>9} {'means':>9}")
     for name, ours, theirs, target, is_held in rows:
-        print(f"{name:50} {ours:9.3f} {theirs:9.3f}   {target}: {'held' if is_held else 'not held'}")
+        print(f"{name:50} {ours:9.3f} {theirs:9.3f}   target {target}: {'held' if is_held else 'not held'}")
 
 
 if __name__ == "__main__":

@@ -87,14 +87,9 @@ def run(prior: str, file: Path, files: Sequence[Path], budget: int, seed: int) -
     return replay(own, "auto", budget=budget, seed=seed, priors=PRIORS[prior](own, files, seed))
 
 
-def measured(
-    files: Sequence[Path], targets: Sequence[Path], options: argparse.Namespace
-) -> dict[str, dict[int, float]]:
+def measured(files: Sequence[Path], own: Sequence[Path], options: argparse.Namespace) -> dict[str, dict[int, float]]:
     runs = [
-        (prior, file, files, options.budget, seed)
-        for prior in PRIORS
-        for file in targets
-        for seed in range(options.seeds)
+        (prior, file, files, options.budget, seed) for prior in PRIORS for file in own for seed in range(options.seeds)
     ]
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
         results = list(pool.map(run, *zip(*runs, strict=True)))
@@ -113,14 +108,18 @@ def show(found: dict[str, dict[int, float]]) -> None:
     for prior, values in found.items():
         print(f"{prior:<22}" + "".join(f"{values[n]:8.3f}" for n in at))
     print(f"{'reference, related':<22}" + "".join(f"{REFERENCE[n]:8.3f}" if n in REFERENCE else f"{'':8}" for n in at))
+    for target, is_held in targets_of(found).items():
+        print(f"target {target}: {'held' if is_held else 'not held'}")
+
+
+def targets_of(found: dict[str, dict[int, float]]) -> dict[str, bool]:
+    at = list(found["none"])
     is_ahead = all(found["related"][n] < REFERENCE[n] for n in at if n in REFERENCE)
-    print(f"target a related prior beats the reference: {_held(is_ahead)}")
     worst = max(found[wrong][n] / found["none"][n] for wrong in ("reversed", "random") for n in at if n >= 25)
-    print(f"target a wrong prior costs at most {HARMLESS}x from 25 on: {worst:.3f}x, {_held(worst <= HARMLESS)}")
-
-
-def _held(is_held: bool) -> str:
-    return "held" if is_held else "not held"
+    return {
+        "a related prior beats the reference": is_ahead,
+        f"a wrong prior costs {worst:.3f}x from 25 on, at most {HARMLESS}x": worst <= HARMLESS,
+    }
 
 
 def main() -> None:
@@ -135,18 +134,20 @@ def main() -> None:
     options.budget = options.budget or (25 if options.quick else 100)
     files = sorted((Path(os.environ.get("TUNEWISE_DATA", "")) / "spaces").glob("*-*.json.gz"))
     files = [file for file in files if not file.name.endswith(".t4.json.gz")]
-    targets = [file for file in files if related(recorded(file), files, 0)]
-    if not targets:
+    own = [file for file in files if related(recorded(file), files, 0)]
+    if not own:
         print(
             "no kernel recorded on two devices: set TUNEWISE_DATA to the folder whose spaces/ holds them",
             file=sys.stderr,
         )
         return
-    found = measured(files, targets, options)
+    found = measured(files, own, options)
     if options.json:
-        json.dump({"seeds": options.seeds, "targets": [file.name for file in targets], "priors": found}, sys.stdout)
+        names = [file.name for file in own]
+        told = {"seeds": options.seeds, "recordings": names, "priors": found, "targets": targets_of(found)}
+        json.dump(told, sys.stdout)
         return
-    print(f"{len(targets)} recordings, {options.seeds} seeds; geometric mean of best time found / optimum")
+    print(f"{len(own)} recordings, {options.seeds} seeds; geometric mean of best time found / optimum")
     show(found)
 
 

@@ -139,11 +139,16 @@ def report(found: dict[str, Any]) -> None:
         print(f"{name:<10}{numbers}")
     evaluations = together["evaluations"] / alone["evaluations"]
     print(f"together / alone: evaluations {evaluations:.3f}, seconds {together['seconds'] / alone['seconds']:.3f}")
-    for target, is_held in (
-        (f"evaluations together at most a third (for 4 ranks or more): {evaluations:.3f}", evaluations <= 1 / 3),
-        (f"disagreements together: {together['disagreements']}", together["disagreements"] == 0),
-    ):
+    for target, is_held in found["targets"].items():
         print(f"target {target}: {'held' if is_held else 'not held'}")
+
+
+def targets_of(found: dict[str, Any]) -> dict[str, bool]:
+    evaluations = found["together"]["evaluations"] / found["alone"]["evaluations"]
+    return {
+        "evaluations together at most a third (for 4 ranks or more)": evaluations <= 1 / 3,
+        "no disagreements together": found["together"]["disagreements"] == 0,
+    }
 
 
 def main() -> None:
@@ -155,7 +160,7 @@ def main() -> None:
     try:
         import torch.distributed  # noqa: F401
     except ImportError:
-        print("PyTorch is not installed: pip install torch", file=sys.stderr)
+        print("PyTorch is not installed: pip install 'tunewise[torch]'", file=sys.stderr)
         return
     count = 3 if options.quick else 12
     with tempfile.TemporaryDirectory() as home:
@@ -165,6 +170,7 @@ def main() -> None:
             row = job(options.ranks, count, together=is_together)
             found[name] = {**row, "regret": regret(row.pop("chosen"), count)}
             found[name].pop("chosen", None)
+    found["targets"] = targets_of(found)
     if options.json:
         json.dump(found, sys.stdout)
         return

@@ -18,7 +18,7 @@ import random
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
 from pathlib import Path
@@ -43,6 +43,7 @@ KERNEL_TUNER = {
     "kt: diff. evolution": "diff_evo",
     "kt: annealing": "simulated_annealing",
 }
+SAID = {True: "held", False: "not held", None: "not measured"}
 _ERRORS = {"compile": "CompilationFailedConfig", "constraints": "InvalidConfig"}
 
 
@@ -168,27 +169,39 @@ def row(score: Score) -> str:
     return f"{score.strategy:<22}{values}{score.overhead_ms:9.2f}"
 
 
+def best_peer(found: Sequence[Score], budget: int) -> dict[int, float]:
+    """Return what the best peer reached at each mark; empty if no peer ran."""
+    peers = [score for score in found if score.strategy in (*KERNEL_TUNER, *OPTUNA)]
+    return {n: min(score.geomean[n] for score in peers) for n in marks(budget)} if peers else {}
+
+
+def excess(found: Sequence[Score], best: Mapping[int, float]) -> dict[int, float]:
+    """Return our distance to the optimum over the best peer's, at each mark."""
+    (ours,) = (score for score in found if score.strategy == "auto")
+    return {n: (ours.geomean[n] - 1) / max(best[n] - 1, 1e-9) for n in best}
+
+
+def targets_of(found: Sequence[Score], budget: int) -> dict[str, bool | None]:
+    """Return whether each target is held; None is for what was not measured."""
+    named = {score.strategy: score.geomean for score in found}
+    is_noise_measured = NOISY in named and 100 in marks(budget)
+    ratios = excess(found, best_peer(found, budget)).values()
+    return {
+        "noise costs at most 0.01 @100": named[NOISY][100] - named["auto"][100] <= 0.01 if is_noise_measured else None,
+        "ahead of the best peer at every budget": max(ratios) < 1 if ratios else None,
+        "half the excess of the best peer at every budget (goal)": max(ratios) <= 0.5 if ratios else None,
+    }
+
+
 def compare(found: Sequence[Score], budget: int) -> None:
     """Print how we stand against the peers and our targets."""
-    at = marks(budget)
-    named = {score.strategy: score for score in found}
-    if NOISY in named and 100 in at:
-        lost = named[NOISY].geomean[100] - named["auto"].geomean[100]
-        print(f"target noise costs at most 0.01 @100: {lost:.3f}, {_held(lost <= 0.01)}")
-    peers, ours = [score for score in found if score.strategy in (*KERNEL_TUNER, *OPTUNA)], named["auto"]
-    if not peers:
-        print("target ahead of the best peer at every budget: not measured, no peer ran")
-        return
-    best = {n: min(score.geomean[n] for score in peers) for n in at}
-    print(f"{'best peer':<22}" + "".join(f"{best[n]:8.3f}" for n in at))
-    ratios = {n: (ours.geomean[n] - 1) / max(best[n] - 1, 1e-9) for n in at}
-    print(f"{'excess, ours / peer':<22}" + "".join(f"{ratios[n]:8.2f}" for n in at))
-    print(f"target ahead of the best peer at every budget: {_held(max(ratios.values()) < 1)}")
-    print(f"goal half the excess of the best peer at every budget: {_held(max(ratios.values()) <= 0.5)}")
-
-
-def _held(is_held: bool) -> str:
-    return "held" if is_held else "not held"
+    best = best_peer(found, budget)
+    if best:
+        print(f"{'best peer':<22}" + "".join(f"{value:8.3f}" for value in best.values()))
+        ratios = excess(found, best)
+        print(f"{'excess, ours / peer':<22}" + "".join(f"{ratio:8.2f}" for ratio in ratios.values()))
+    for target, is_held in targets_of(found, budget).items():
+        print(f"target {target}: {SAID[is_held]}")
 
 
 def parsed() -> argparse.Namespace:
@@ -226,7 +239,8 @@ def main() -> None:
         print(row(score), file=sys.stderr if options.json else sys.stdout, flush=True)
     if options.json:
         rows = [{"strategy": s.strategy, "geomean": s.geomean, "overhead_ms": s.overhead_ms} for s in found]
-        json.dump({"spaces": list(names), "seeds": options.seeds, "budget": options.budget, "rows": rows}, sys.stdout)
+        told = {"spaces": list(names), "seeds": options.seeds, "budget": options.budget, "rows": rows}
+        json.dump({**told, "targets": targets_of(found, options.budget)}, sys.stdout)
         return
     compare(found, options.budget)
 

@@ -20,11 +20,12 @@ import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
+from importlib.util import find_spec
 from math import exp, log
 from pathlib import Path
 from statistics import median
@@ -33,6 +34,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 from tunewise.decision import Declaration, Hardware, Problem, Subject, Timing, environment  # noqa: E402
+from tunewise.errors import MissingPart  # noqa: E402
 from tunewise.formats.recorded import Recording, read  # noqa: E402
 from tunewise.measure import Replay, Work  # noqa: E402
 from tunewise.session import events  # noqa: E402
@@ -156,10 +158,15 @@ def server(is_wanted: bool) -> Iterator[str | None]:
     if not is_wanted:
         yield None
         return
+    if find_spec("psycopg") is None:
+        raise MissingPart("psycopg is not installed: pip install 'tunewise[postgres]'")
     sys.path.append(str(Path(__file__).parent.parent / "tests" / "store"))
     import postgres_server
 
-    running = postgres_server.started()
+    try:
+        running = postgres_server.started()
+    except postgres_server.NoServer as error:
+        raise MissingPart(f"there is no server for --postgres: {error}") from None
     try:
         yield running.url("postgres")
     finally:
@@ -220,18 +227,14 @@ def _cell(evaluations: float, reached: int, one: Pair) -> str:
     return f"{evaluations:g} ({reached}/{one.seeds})"
 
 
-def verdict(same: Sequence[Pair], across: Sequence[Pair]) -> None:
-    print()
-    for title, pairs in (("same space", same), ("another device", across)):
-        mean = geomean(pairs)
-        print(f"target {title}, at most {HALF} of the evaluations: {mean:.2f}, {_held(mean <= HALF)}")
-    worst = max([*same, *across], key=lambda one: one.ratio)
+def targets_of(readings: Mapping[str, Sequence[Pair]]) -> dict[str, bool]:
+    means = {title: geomean(pairs) for title, pairs in readings.items()}
+    worst = max((one for pairs in readings.values() for one in pairs), key=lambda one: one.ratio)
     said = f"{worst.ratio:.2f}x ({worst.first} before {worst.second})"
-    print(f"target no second machine needs more than {WORSE}x: {said}, {_held(worst.ratio <= WORSE)}")
-
-
-def _held(is_held: bool) -> str:
-    return "held" if is_held else "not held"
+    return {
+        **{f"{title}, {mean:.2f} of the evaluations, at most {HALF}": mean <= HALF for title, mean in means.items()},
+        f"no second machine needs more than {WORSE}x, at worst {said}": worst.ratio <= WORSE,
+    }
 
 
 def main() -> None:
@@ -252,16 +255,23 @@ def main() -> None:
         print("no recorded spaces: set TUNEWISE_DATA to the folder whose spaces/ holds them", file=sys.stderr)
         return
     same, across = measured(files, options)
+    readings = {title: pairs for title, pairs in (("same space", same), ("another device", across)) if pairs}
+    targets = targets_of(readings)
     if options.json:
-        rows = {"same space": same, "another device": across}
-        told = {title: [asdict(one) | {"ratio": one.ratio} for one in pairs] for title, pairs in rows.items()}
-        json.dump({"seeds": options.seeds, "budget": options.budget, "first": options.first, **told}, sys.stdout)
+        told = {title: [asdict(one) | {"ratio": one.ratio} for one in pairs] for title, pairs in readings.items()}
+        given = {"seeds": options.seeds, "budget": options.budget, "first": options.first}
+        json.dump({**given, **told, "targets": targets}, sys.stdout)
         return
     print(f"{options.seeds} seeds, first machine {options.first} evaluations, second at most {options.budget}")
-    show("same space", same)
-    show("another device", across)
-    verdict(same, across)
+    for title, pairs in readings.items():
+        show(title, pairs)
+    print()
+    for target, is_held in targets.items():
+        print(f"target {target}: {'held' if is_held else 'not held'}")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except MissingPart as error:
+        print(error, file=sys.stderr)

@@ -34,6 +34,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 from tunewise.decision import Config, Space, Timing, Trial, canonical, detect, lower_half_mean  # noqa: E402
+from tunewise.errors import MissingPart  # noqa: E402
 from tunewise.heuristics.case import Case  # noqa: E402
 from tunewise.heuristics.registry import experts_of  # noqa: E402
 from tunewise.learn.seeds import train_seeds  # noqa: E402
@@ -350,15 +351,22 @@ def main() -> None:
     model = taught({shape: lessons[shape] for shape in drawn(options.lessons)}, options.shapes)
     rows = replayed([tables[shape] for shape in options.shapes], model, options.runs, options.budget)
     shares = verdicts(rows)
+    targets = {
+        f"{kind} seeds need {share:.2f} of the evaluations of auto, at most {SHARE:g}": share <= SHARE
+        for kind, share in shares.items()
+        if kind != "none"
+    }
     if options.json:
-        json.dump({"rows": rows, "shares": shares, "runs": options.runs, "budget": options.budget}, sys.stdout)
+        told = {"rows": rows, "shares": shares, "runs": options.runs, "budget": options.budget, "targets": targets}
+        json.dump(told, sys.stdout)
         return
     show(rows, options.budget)
-    for kind, share in shares.items():
-        if kind != "none":
-            held = "held" if share <= SHARE else "not held"
-            print(f"target {kind} seeds need at most {SHARE:g} of the evaluations of auto: {share:.2f}, {held}")
+    for target, is_held in targets.items():
+        print(f"target {target}: {'held' if is_held else 'not held'}")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except MissingPart as error:
+        print(error, file=sys.stderr)

@@ -22,6 +22,7 @@ Usage: python bench/serve.py [--quick] [--json]
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from itertools import product
@@ -34,6 +35,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402  # after the number of threads is set
 
 from tunewise.decision import Config  # noqa: E402
+from tunewise.errors import MissingPart  # noqa: E402
 from tunewise.formats.dataset import TIMED, Column, DataSet, Rows  # noqa: E402
 from tunewise.learn.module import module  # noqa: E402
 from tunewise.learn.options import Training  # noqa: E402
@@ -200,4 +202,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except MissingPart as error:
+        print(error, file=sys.stderr)

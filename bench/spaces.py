@@ -24,6 +24,7 @@ from typing import Any
 from tunewise.decision import Space, integer, pow2
 
 TARGET = 10
+SAID = {True: "held", False: "not held", None: "not measured"}
 NO_LIMIT = 1 << 40  # threads a block: the definitions say themselves what is too many
 NAMES = "abcdefgh"
 HUGE: dict[str, Callable[[], Space]] = {
@@ -98,6 +99,13 @@ def drawn(name: str) -> dict[str, Any]:
     return {"name": name, "points": points, "legal": space.count(), "drawn": len(sample), "seconds": seconds}
 
 
+def targets_of(figures: dict[str, Any]) -> dict[str, bool | None]:
+    is_held = None
+    if "ratio" in figures:
+        is_held = figures["ratio"] >= TARGET and all(found["same"] for found in figures["spaces"])
+    return {f">= {TARGET}x faster than Kernel Tuner, the same configs": is_held}
+
+
 def report(figures: dict[str, Any]) -> None:
     for found in figures["spaces"]:
         line = f"{found['name']:<14} {found['configs']:>8} configs   ours {found['ours_s'] * 1e3:7.1f} ms"
@@ -111,11 +119,9 @@ def report(figures: dict[str, Any]) -> None:
             f"{found['points']:.3g}: {found['name']}"
         )
     if "ratio" in figures:
-        held = (
-            "held" if figures["ratio"] >= TARGET and all(found["same"] for found in figures["spaces"]) else "not held"
-        )
         print(f"geometric mean {figures['ratio']:.1f}x")
-        print(f"target >= {TARGET}x faster than Kernel Tuner, the same configs: {held}")
+    for target, is_held in figures["targets"].items():
+        print(f"target {target}: {SAID[is_held]}")
     for sentence in figures["missing"]:
         print(sentence)
 
@@ -139,6 +145,7 @@ def main() -> None:
         figures["missing"].append("No peer: install kernel-tuner 1.5 beside tunewise to compare with it.")
     elif known:
         figures["ratio"] = geometric_mean(found["ratio"] for found in figures["spaces"])
+    figures["targets"] = targets_of(figures)
     if options.json:
         json.dump(figures, sys.stdout, indent=2)
         return

@@ -31,7 +31,10 @@ def seen(values: Any, scale: Scale) -> Floats:
 
 
 def inputs(columns: Columns, scales: Sequence[Scale], values: Floats) -> Floats:
-    """Return what the first layer is given, a row for every row of inputs: the numbers that `Scale.value` has."""
+    """Return what the first layer is given, a row for every row of inputs: the numbers that `Scale.value` has.
+
+    They may differ in a last bit where numpy works out logarithms in another way.
+    """
     every = columns.row(list(values.T))
     scaled = [(seen(every[scale.column], scale) - scale.mean) / scale.deviation for scale in scales]
     limited: Floats = np.clip(np.stack(scaled, axis=1), -FAR, FAR)
