@@ -65,6 +65,13 @@ def test_split_writes_two_files_without_a_common_problem(asked: Asked, table: Pa
     assert not sides[0] & sides[1]
 
 
+def test_split_into_one_file_is_refused(cli: Cli, table: Path, tmp_path: Path) -> None:
+    result = cli("dataset", "split", table, "--out-train", tmp_path / "a.csv", "--out-test", tmp_path / "a.csv")
+    assert result.exit_code == 2
+    assert "are one file; give two" in result.stderr
+    assert not (tmp_path / "a.csv").exists()
+
+
 def test_split_by_device_needs_devices(cli: Cli, table: Path, tmp_path: Path) -> None:
     files = ("--out-train", tmp_path / "a.csv", "--out-test", tmp_path / "b.csv")
     result = cli("dataset", "split", table, "--by", "device", *files)
@@ -128,4 +135,4 @@ def test_an_export_shows_its_fields_first_and_a_dry_run_writes_nothing(cli: Cli,
 def test_no_data_and_unknown_formats_are_told(cli: Cli, table: Path, tmp_path: Path) -> None:
     assert "give DATA files or a remembered --decision; the store is empty" in cli("dataset", "info").stderr
     assert "nothing is remembered of 'toy'" in cli("dataset", "info", "--decision", "toy").stderr
-    assert "give --format" in cli("dataset", "merge", table, "--out", tmp_path / "x.xyz").stderr
+    assert "end it in one of .parquet" in cli("dataset", "merge", table, "--out", tmp_path / "x.xyz").stderr

@@ -58,7 +58,22 @@ def test_explain_says_what_a_model_answers(asked: Asked, cli: Cli, file: Path) -
     said = asked("explain", "--model", file, "--problem", "n=100", "--problem", "n=5000")["answers"]
     assert [one["ranking"] for one in said] == [[{"choice": "fft"}, {"choice": "direct"}], []]
     told = cli("explain", "--model", file, "--problem", "n=5000").stdout
-    assert told == "n=5000 -> abstains: the default is the answer\n"
+    assert told.splitlines()[0] == "n=5000 -> abstains: the default is the answer"
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        ("n=100", "n ≤ 64: no; 5 problems, regret 1.02 (default 1.90)"),
+        ("n=5000", "beyond what it was learned from: n=5000 is not between 1 and 1000"),
+        ("m=5", "beyond what it was learned from: n is missing"),
+    ],
+)
+def test_explain_says_why_a_model_answers_or_abstains(
+    asked: Asked, cli: Cli, file: Path, problem: str, reason: str
+) -> None:
+    assert asked("explain", "--model", file, "--problem", problem)["answers"][0]["reason"] == reason
+    assert reason in cli("explain", "--model", file, "--problem", problem).stdout
 
 
 def test_explain_wants_a_target_or_a_model(cli: Cli, file: Path) -> None:

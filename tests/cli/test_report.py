@@ -97,3 +97,13 @@ def test_a_model_that_is_none_is_refused(cli: Cli, tmp_path: Path, table: Path) 
     result = cli("report", table, "--model", table, "--out", tmp_path / "page.html")
     assert result.exit_code == 1
     assert "not a model" in result.stderr
+
+
+def test_a_model_of_another_decision_is_refused(cli: Cli, tmp_path: Path, table: Path, model: Path) -> None:
+    (tmp_path / "other.csv").write_text(table.read_text().replace("f_n", "f_m"))
+    (tmp_path / "renamed.csv").write_text(table.read_text().replace("short", "brief").replace("long", "broad"))
+    for name in ("other.csv", "renamed.csv"):
+        result = cli("report", tmp_path / name, "--model", model, "--out", tmp_path / "page.html")
+        assert result.exit_code == 1
+        assert "is it of another decision?" in result.stderr
+    assert not (tmp_path / "page.html").exists()

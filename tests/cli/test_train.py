@@ -106,6 +106,15 @@ def test_data_without_the_features_of_a_model_are_one_sentence(
         assert "asks for n, and the data have size, dtype: is it of another decision?" in result.stderr
 
 
+def test_data_without_any_choice_of_a_model_are_one_sentence(
+    cli: Callable[..., Result], files: Path, model: Path
+) -> None:
+    (files / "renamed.csv").write_text("f_n,f_dtype,choice,t0\n5,f4,others,1e-3\n9,f4,more,1e-3\n")
+    result = cli("validate", model, files / "renamed.csv")
+    assert result.exit_code == 1
+    assert "and the data have such as choice=others: is it of another decision?" in result.stderr
+
+
 @pytest.fixture
 def ranker(cli: Callable[..., Result], files: Path) -> Path:
     path = files / "ranker.json"
@@ -155,3 +164,11 @@ def test_a_net_is_trained_as_told_and_tells_how_it_gets_on(cli: Callable[..., Re
     assert "net: epoch " in result.stderr
     assert "regret on problems held out" in result.stderr
     assert isinstance(models.load(out).body, models.Net)
+
+
+def test_a_net_that_should_be_drawn_is_refused_before_it_is_trained(cli: Callable[..., Result], files: Path) -> None:
+    out = files / "drawn.json"
+    result = cli("train", files / "known.csv", "--out", out, "--learner", "net", "--save-dot", files / "net.dot")
+    assert result.exit_code == 2
+    assert "leave out --save-dot" in result.stderr
+    assert not out.exists()

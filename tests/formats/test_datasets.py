@@ -73,6 +73,13 @@ def test_whole_numbers_are_ints_however_they_are_spelled(tmp_path: Path) -> None
     assert [type(data.problem(1)["n"]), data.problem(1)["n"]] == [int, 16]
 
 
+def test_numbers_beyond_64_bits_stay_what_they_are(tmp_path: Path) -> None:
+    data = read([written(tmp_path / "vast.csv", "f_n,choice,t0\n1e200,a,1e-3\n-2e19,a,1e-3\n9e18,a,1e-3\n")])
+    assert sorted(data.problem(number)["n"] for number in range(3)) == [-2e19, 9 * 10**18, 1e200]
+    write(data, tmp_path / "again.csv")
+    assert rows_of(read([tmp_path / "again.csv"])) == rows_of(data)
+
+
 def test_a_table_of_numbered_configs_has_parameters_sizes_and_checks(tmp_path: Path) -> None:
     data = read([written(tmp_path / "a.csv", NUMBERED)])
     assert data.names == ("d0", "d1")
@@ -105,6 +112,12 @@ def test_a_header_that_does_not_speak_for_itself_is_refused_with_the_way_out(tmp
         read([written(tmp_path / "a.csv", "a,b\n1,2\n")])
     with pytest.raises(InvalidFile, match="no column 'k'"):
         read([written(tmp_path / "a.csv", "a,b\n1,2\n")], naming=Naming(problem=("k",)))
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_cells_between_other_marks_than_commas_are_told_so(tmp_path: Path, mark: str) -> None:
+    with pytest.raises(InvalidFile, match="put commas between its cells"):
+        read([written(tmp_path / "x.csv", "f_n,choice,t0\n1,a,1e-3\n".replace(",", mark))])
 
 
 def test_units_named_by_columns_are_seconds_inside(tmp_path: Path) -> None:
@@ -369,13 +382,23 @@ def test_tables_give_back_what_was_written(tmp_path: Path, text: str, suffix: st
     assert not again.notes
 
 
+def test_one_device_written_in_two_formats_is_one_device(tmp_path: Path) -> None:
+    text = "policy.steps,hardware.name,hardware.note,f_n,choice,t0,t1\n,X,,8,a,1e-3,2e-3\n,X,,9,a,2e-3,2e-3\n"
+    data = read([written(tmp_path / "a.csv", text)])
+    files = [tmp_path / "b.csv", tmp_path / "b.parquet"]
+    for file in files:
+        write(data, file)
+    assert read(files).devices == ({"policy.steps": None, "hardware.name": "X", "hardware.note": None},)
+    assert len(read(files)) == len(data) == 2
+
+
 def test_the_format_shows_in_the_content(tmp_path: Path) -> None:
     data = read([written(tmp_path / "a.csv", LONG)])
     for kind in [kind for kind in FORMATS if not kind.startswith("diode")]:  # which is about matrix products only
         write(data, tmp_path / f"data-{kind}", kind)
         assert len(read([tmp_path / f"data-{kind}"]).rows) == 4
     assert format_of(Path("x.log")) == "autoheuristic"
-    with pytest.raises(InvalidFile, match="give --format"):
+    with pytest.raises(InvalidFile, match=r"end it in one of \.parquet"):
         write(data, tmp_path / "data.unknown")
 
 

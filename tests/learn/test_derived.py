@@ -58,7 +58,7 @@ def test_a_column_brings_along_what_it_is_made_of_and_nothing_else() -> None:
     columns.check()
     assert len(columns.derived) < len(made.derived)
     values = np.stack(expand(known.values, columns.derived), axis=1)[:, places[wanted]]
-    assert (values == matrix(known, made.derived, [wanted])[:, 0]).all()
+    assert (values == matrix(known.values, made.derived, [wanted])[:, 0]).all()
 
 
 def test_the_columns_that_decide_come_first() -> None:

@@ -6,11 +6,11 @@ from sklearn.tree import DecisionTreeRegressor
 from tiled import tiled
 
 from tunewise.errors import InvalidModel
-from tunewise.learn.boosting import Plan, boosted, guesses
+from tunewise.learn.boosting import Plan, guesses
 from tunewise.learn.coding import coding
 from tunewise.learn.derived import expand, matrix, needed
 from tunewise.learn.forests import evaluate, from_lightgbm, from_sklearn, renumbered, used
-from tunewise.learn.keeping import offer, words_of
+from tunewise.learn.keeping import boosted_on, offer
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import pairs
 from tunewise.models import Forest, Split
@@ -23,8 +23,8 @@ def test_the_forest_guesses_what_lightgbm_predicts(objective: str) -> None:
     plan = Plan(trees=40, boosters=2, objective=objective)  # type: ignore[arg-type]
     offered = offer(KNOWN, 0)
     numbers = offered.best(30) if 4 in offered.best(30) else sorted([4, *offered.best(30)])
-    shown = matrix(KNOWN, offered.derived, numbers)
-    boosters = boosted(shown, words_of(KNOWN, numbers), KNOWN, plan, seed=3)
+    shown = matrix(KNOWN.values, offered.derived, numbers)
+    boosters = boosted_on(KNOWN, offered.derived, numbers, plan, seed=3)
     columns, places = needed(KNOWN, offered.derived, numbers)
     forest = from_lightgbm(boosters, [places[n] for n in numbers], columns, plan.scale)
     forest.check(columns, 1)

@@ -10,9 +10,22 @@ from tunewise.learn.regret import charged, expected, quick_s, with_times
 NAN, INF = np.nan, np.inf
 
 
-def test_a_failure_is_charged_like_the_slowest_choice() -> None:
+def test_a_failure_is_charged_twice_the_slowest_choice() -> None:
     data = measured({"n": [1.0]}, np.array([[2.0, INF, 1.0, 8.0]]))
-    assert np.exp(charged(data))[0] == pytest.approx([2, 8, 1, 8])
+    assert np.exp(charged(data))[0] == pytest.approx([2, 16, 1, 8])
+    assert np.exp(expected(data))[0] == pytest.approx([2, 16, 1, 8])
+
+
+def test_a_failure_costs_more_than_the_only_one_that_ran() -> None:
+    data = measured({"n": [1.0]}, np.array([[INF, 1.0]]))
+    assert np.exp(charged(data))[0] == pytest.approx([2, 1])
+    assert np.exp(expected(data))[0] == pytest.approx([2, 1])
+
+
+@pytest.mark.filterwarnings("error")
+def test_times_of_any_size_are_compared() -> None:
+    data = measured({"n": [1.0]}, np.array([[1e-300, 1e300]]))
+    assert charged(data)[0] == pytest.approx([0, 600 * np.log(10)])
 
 
 def test_what_was_never_tried_is_judged_as_the_default() -> None:

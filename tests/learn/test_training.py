@@ -154,3 +154,22 @@ def test_the_fence_is_what_all_devices_share() -> None:
     data = flat()
     devices = ({"hardware.name": "x", "hardware.cores": 2}, {"hardware.name": "x", "hardware.cores": 4})
     assert fence_of(DataSet("toy", data.features, data.configs, data.rows, devices=devices)) == {"hardware.name": "x"}
+
+
+def test_a_default_that_fails_where_another_runs_is_not_answered() -> None:
+    sizes = np.arange(1, 61)
+    fast = np.where(sizes > 30, np.inf, sizes * 1.0)
+    model = train(measured({"n": sizes.tolist()}, np.stack([fast, sizes * 2.0], axis=1)), quick(), "tree")
+    assert [model.choose({"n": n}) for n in (10, 50)] == [{"choice": "c0"}, {"choice": "c1"}]
+
+
+def test_one_problem_is_learned_but_nothing_is_said_of_others() -> None:
+    scores = train(flat(1, choices=12), quick()).card.scores
+    assert set(scores) == {"best_single_regret", "default_regret"}
+
+
+@pytest.mark.parametrize("learner", ["tree", "ranker"])
+def test_the_card_tells_what_the_default_and_a_single_choice_cost(learner: str) -> None:
+    scores = train(flat(9), quick(), learner).card.scores
+    assert scores["default_regret"] == pytest.approx(2.0)
+    assert scores["best_single_regret"] == pytest.approx(1.0)

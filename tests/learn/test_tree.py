@@ -57,7 +57,7 @@ def test_no_answering_leaf_did_worse_than_the_default_while_held_out(model: Mode
 
 def test_the_card_has_scores_of_held_out_problems(model: Model) -> None:
     scores = model.card.scores
-    assert 1 <= scores["regret"] < scores["default_regret"]
+    assert 1 <= scores["regret"] < 1.2
     assert scores["problems"] == 120
 
 

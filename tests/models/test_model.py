@@ -119,6 +119,7 @@ UNSOUND = {
     "a choice that is none": {"body": Tree((Leaf((2,)),))},
     "a choice twice": {"body": Tree((Leaf((0, 0)),))},
     "a threshold that is no number": {"body": Tree((Split(0, 1, 2, threshold=math.nan), Leaf(), Leaf()))},
+    "no name of a decision": {"card": Card(decision=" ")},
     "a long text": {"card": Card(decision="d" * 1001)},
     "half a character": {"card": Card(decision="\ud800")},
     "a number beyond 64 bits": {"choices": ({"choice": 1 << 64}, {"choice": 1})},

@@ -35,6 +35,13 @@ def test_a_tree_reads_as_questions_and_answers() -> None:
     ]
 
 
+def test_a_name_of_two_lines_takes_one_line() -> None:
+    columns = Columns(problem=(Number("n\nm", 0.0, 9.0),))
+    body = Tree((Split(0, 1, 2, threshold=4.0), Leaf((0,)), Leaf((1,))))
+    model = Model(card=Card(decision="d"), choices=({"way": "x\nz"}, {"way": "y"}), columns=columns, body=body)
+    assert len(text(read(model)).splitlines()) == 3
+
+
 def test_support_adds_up_towards_the_root() -> None:
     assert [part.support for part in parts(read(samples.model()).root)] == [16, 8, 8, 5, 3]
 

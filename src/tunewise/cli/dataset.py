@@ -110,6 +110,8 @@ def split(
     Repeats of one problem stay on one side. A file's name tells its format: .parquet, .csv, .txt for a log,
     .json or .msgpack for a diode data set.
     """
+    if out_train.resolve() == out_test.resolve():
+        raise click.UsageError("--out-train and --out-test are one file; give two.")
     data = gather(screen, request)
     from tunewise.learn.split import by_device, by_problem
 

@@ -37,7 +37,7 @@ def explain(
 
     TARGET is path/to/file.py:name, package.module:name, or a built-in decision such as gemm. Every rung of the ladder
     says why it answered or declined, down to the part of the environment that differs. With --model, the model's facts
-    and its tree are shown, or with problems, what it says to each.
+    and its tree are shown, or with problems, what it says to each and why.
     """
     if (target is None) == (model is None):
         raise click.UsageError("Name a TARGET or a --model, and not both.")

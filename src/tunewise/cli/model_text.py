@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tunewise.cli.screen import Screen
+from tunewise.cli.screen import Screen, count, one_line
 from tunewise.models import Forest, Model, Net, Number
-from tunewise.report.outline import outline, text
+from tunewise.report.outline import outline, text, way
 from tunewise.report.wording import labels
 from tunewise.session.ladder import show
 
@@ -73,11 +73,21 @@ def _remark(model: Model, place: int) -> str:
 
 
 def answers(model: Model, problem: Any) -> dict[str, Any]:
-    """Return what a model says to a problem: configs best first, none where it abstains."""
-    return {"problem": dict(problem), "ranking": [dict(model.choices[number]) for number in model.rank(problem)]}
+    """Return what a model says to a problem, and why: configs best first, none where it abstains."""
+    ranking = [dict(model.choices[number]) for number in model.rank(problem)]
+    return {"problem": dict(problem), "ranking": ranking, "reason": _reason(model, problem)}
+
+
+def _reason(model: Model, problem: Any) -> str:
+    unknown = model.columns.why_unknown(problem)
+    if unknown is not None:
+        return f"beyond what it was learned from: {unknown}"
+    met = way(model, model.columns.known(problem) or ())
+    return f"first of {count(len(model.choices), 'choice')} by its guess" if met is None else met
 
 
 def tell(screen: Screen, said: dict[str, Any]) -> None:
-    """Print what a model says to a problem."""
+    """Print what a model says to a problem, and why."""
     first = show(said["ranking"][0]) if said["ranking"] else "abstains: the default is the answer"
-    screen.show(f"{show(said['problem'])} -> {first}")
+    screen.show(one_line(f"{show(said['problem'])} -> {first}"))
+    screen.show(one_line(f"    {said['reason']}"))

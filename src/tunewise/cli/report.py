@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tunewise.cli.data_files import Request, data_options, gather
-from tunewise.cli.screen import Screen, example, json_option, pass_screen
+from tunewise.cli.fitting import check_fit
+from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
 from tunewise.errors import NotFound
 from tunewise.models import load
 from tunewise.session.recall import Measured
@@ -39,7 +40,10 @@ def report(screen: Screen, request: Request, model: Path | None, out: Path, as_j
     from tunewise.report.findings import gather as findings_of
     from tunewise.report.page import save
 
-    found = findings_of(data, load(model) if model is not None else None, _trials(data.decision))
+    learned = load(model) if model is not None else None
+    if model is not None and learned is not None:
+        check_fit(model, learned, data)
+    found = findings_of(data, learned, _trials(data.decision))
     save(found, out)
     if as_json:
         screen.json({"file": str(out), **found.as_json()})
@@ -65,4 +69,4 @@ def _tell(screen: Screen, found: "Findings", out: Path) -> None:
         if spread is not None
     ]
     screen.table(("regret of", "geomean", "p95", "max"), rows, right=("geomean", "p95", "max"))
-    screen.say(f"report of {found.decision} on {scores.problems} problems written to {out}")
+    screen.say(f"report of {found.decision} on {count(scores.problems, 'problem')} written to {out}")

@@ -59,6 +59,8 @@ def train(
     DATA are files of measurements; without any it is what the store remembers of --decision. Shown is the regret (time
     of what was chosen / best time) on problems that were held out while the model learned.
     """
+    if save_dot is not None and learner == "net":
+        raise click.UsageError("A net has no tree to be drawn: leave out --save-dot, or use another --learner.")
     data = gather(screen, request)
     given = {name: value for name, value in options.items() if value is not None}
     learned = _learned(data, learner, {**given, "listener": heard(screen)})
@@ -119,5 +121,6 @@ def _tell(screen: Screen, model: "Model", data: "DataSet", out: Path) -> None:
     rows = [(title, f"{scores[name]:.3f}") for title, name in names if name in scores]
     screen.table(("held-out regret of", "geomean"), rows, right=("geomean",))
     shown = ", ".join(show(choice) for choice in model.choices[:8]) + (", ..." if len(model.choices) > 8 else "")
-    screen.show(f"{model.card.learner} of {_size(model)} between {count(len(model.choices), 'choice')}: {shown}")
+    what = _size(model) if model.card.learner == "net" else f"{model.card.learner} of {_size(model)}"
+    screen.show(f"{what} between {count(len(model.choices), 'choice')}: {shown}")
     screen.say(f"{out}: {model.card.decision}, learned from {count(len(data), 'problem')}")

@@ -7,7 +7,8 @@ import click
 
 from tunewise import models
 from tunewise.cli.data_files import Request, data_options, gather
-from tunewise.cli.screen import Screen, count, example, json_option, pass_screen, seconds
+from tunewise.cli.fitting import check_fit
+from tunewise.cli.screen import Screen, count, example, json_option, one_line, pass_screen, seconds
 from tunewise.errors import InvalidData
 from tunewise.models.source import Generated, load_source
 from tunewise.session.ladder import show
@@ -46,7 +47,7 @@ def validate(
     """
     judged = _load(model)
     data = gather(screen, request)
-    _check_features(model, judged, data)
+    check_fit(model, judged, data)
     from tunewise.learn.validate import validate as judge
 
     found = judge(judged, data, worst=_WORST_JSON if worst is None else worst)
@@ -77,25 +78,18 @@ def _load(path: Path) -> Generated | models.Model:
     return load_source(path) if path.suffix == ".py" else models.load(path)
 
 
-def _check_features(path: Path, judged: Generated | models.Model, data: "DataSet") -> None:
-    """Raise InvalidData for data that lack a feature: the model would abstain everywhere, and nobody would know why."""
-    asked = judged.features if isinstance(judged, Generated) else [column.name for column in judged.columns.problem]
-    missing = [name for name in asked if name not in data.names]
-    if missing:
-        has = ", ".join(data.names)
-        raise InvalidData(f"{path} asks for {', '.join(missing)}, and the data have {has}: is it of another decision?")
-
-
 def _tell(screen: Screen, found: "Validation", worst: int) -> None:
     rows = [("model", found.regret), ("best single choice", found.best_single_regret)]
     if found.default_regret is not None:
         rows.append(("default", found.default_regret))
     columns = ("regret of", "geomean", "p95", "max")
     screen.table(columns, [_cells(*row) for row in rows], right=columns[1:])
-    screen.show(f"{found.problems} problems, {found.coverage:.0%} answered; noise floor {found.noise_floor:.3f}")
+    problems = count(found.problems, "problem")
+    screen.show(f"{problems}, {found.coverage:.0%} answered; noise floor {found.noise_floor:.3f}")
     for case in found.worst[:worst]:
         chosen = "nothing" if case.chosen is None else show(case.chosen)
-        screen.show(f"{case.regret:.3f}  {show(case.problem)}: chose {chosen}, best {show(case.best)}")
+        line = f"{case.regret:.3f}  {show(case.problem)}: chose {chosen}, best {show(case.best)}"
+        screen.show(one_line(line))
 
 
 def _tell_times(screen: Screen, found: "Prediction", worst: int) -> None:
@@ -108,7 +102,7 @@ def _tell_times(screen: Screen, found: "Prediction", worst: int) -> None:
     screen.show(f"log: the natural logarithm of seconds{centred}{unknown}")
     for miss in found.worst[:worst]:
         times = f"predicted {seconds(miss.predicted_s)}, took {seconds(miss.actual_s)}"
-        screen.show(f"{miss.factor:.2f}x  {show(miss.problem)}: {show(miss.config)} {times}")
+        screen.show(one_line(f"{miss.factor:.2f}x  {show(miss.problem)}: {show(miss.config)} {times}"))
 
 
 def _cells(name: str, regret: "Spread") -> tuple[str, ...]:

@@ -38,7 +38,8 @@ class Column:
         value = float(self.values[problem])
         if self.words is not None:
             return self.words[int(value)]
-        return int(value) if value.is_integer() else value
+        is_whole = value.is_integer() and canonical.INT_MIN <= value <= canonical.INT_MAX
+        return int(value) if is_whole else value
 
     def take(self, problems: Numbers) -> "Column":
         """Return the column of some problems, in their order."""

@@ -140,7 +140,7 @@ def format_of(path: Path) -> Format:
     """Return the format a file is written in by its name: .parquet, .csv, a log for .txt, diode's for .json."""
     found = _SUFFIXES.get(path.suffix)
     if found is None:
-        raise InvalidFile(f"{path} does not tell its format by its name; give --format {'|'.join(FORMATS)}")
+        raise InvalidFile(f"{path} does not tell its format by its name; end it in one of {', '.join(_SUFFIXES)}")
     return found
 
 

@@ -11,6 +11,7 @@ from tunewise.formats.units import UNITS_S, unit_s
 _SAMPLE = re.compile(r"(?:t\d+|time|runtime|latency|perf|samples)(?:_(s|ms|us|ns))?")
 _SUFFIX = re.compile(r".*_(s|ms|us|ns)")
 _WIDE = re.compile(r"(.+)_r(\d+)")
+_OTHER_MARKS = ";\t|"  # between cells, in files that are no CSV
 _SHOWN = 300  # characters of a header in an error
 _FEATURE, _PARAM = "f_", "p_"
 _FACT = ("hardware.", "policy.", "environment.")
@@ -150,6 +151,8 @@ def _unit_s(samples: Sequence[str], given: str | None, file: str) -> float | Non
 
 
 def _untold(header: Sequence[str], file: str, has_features: bool, has_params: bool) -> str:
+    if len(header) == 1 and any(mark in header[0] for mark in _OTHER_MARKS):
+        return f"{file} has one column, {header[0]!r}; put commas between its cells"
     lacks = "features" if not has_features else "configs" if not has_params else "samples"
     return (
         f"{file} does not show which of its columns are {lacks} ({_shown(header)}); name them: "

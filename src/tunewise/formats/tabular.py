@@ -66,10 +66,15 @@ def _table(sheet: Sheet, layout: Layout, file: str, faults: Faults) -> Table:
         file,
         faults,
         _features(sheet, layout, faults),
-        {name: sheet.coded(column) for name, column in layout.facts.items()},
+        {name: _fact(sheet.coded(column)) for name, column in layout.facts.items()},
         _scale_s(sheet, layout, file),
     )
     return _wide(reading) if layout.wide else _long(reading)
+
+
+def _fact(column: Coded[Scalar]) -> Coded[Scalar]:
+    """Return a column of facts; an empty cell is what nobody knows."""
+    return distinct(column.codes, [None if value == "" else value for value in column.values])
 
 
 def _features(sheet: Sheet, layout: Layout, faults: Faults) -> dict[str, Coded[Scalar]]:

@@ -31,6 +31,15 @@ class Plan:
         return (-1.0 if self.objective == "lambdarank" else 1.0) / self.boosters
 
 
+def is_installed() -> bool:
+    """Return whether LightGBM is there and works."""
+    try:
+        _lightgbm()
+    except MissingPart:
+        return False
+    return True
+
+
 def boosted(matrix: Floats, words: Flags, table: Pairs, plan: Plan, seed: int) -> list[Any]:
     """Return LightGBM boosters, each by its own luck, whose mean guesses the target of every row."""
     lightgbm = _lightgbm()

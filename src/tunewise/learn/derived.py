@@ -97,9 +97,9 @@ def expand(values: Floats, derived: Sequence[Derived]) -> list[Floats]:
     return columns
 
 
-def matrix(table: Pairs, derived: Sequence[Derived], numbers: Sequence[int]) -> Floats:
-    """Return some of the columns as an array."""
-    columns = expand(table.values, derived)
+def matrix(values: Floats, derived: Sequence[Derived], numbers: Sequence[int]) -> Floats:
+    """Return some of the columns as an array, worked out from the inputs."""
+    columns = expand(values, derived)
     return np.stack([columns[number] for number in numbers], axis=1)
 
 

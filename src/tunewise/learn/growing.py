@@ -28,7 +28,7 @@ class Limits:
     depth: int
     leaves: int
     least_weight: float = (
-        0.5  # of the rows on each side of a split; a measured problem and those drawn near it weigh one
+        1.0  # of the rows on each side of a split; a measured problem and those drawn near it weigh one
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,10 +43,10 @@ def offer(table: Pairs, seed: int) -> Offer:
     return Offer(tuple(formulas.derived), tuple(number for number in ranked if first[number] > 0) or (0,))
 
 
-def words_of(table: Pairs, numbers: Sequence[int]) -> Flags:
-    """Return which of the columns hold words."""
-    inputs = table.inputs
-    return np.array([n < len(inputs) and isinstance(inputs[n], Word) for n in numbers], dtype=np.bool_)
+def boosted_on(table: Pairs, derived: Sequence[Derived], numbers: Sequence[int], plan: Plan, seed: int) -> list[Any]:
+    """Return boosters that learned from some of a table's columns."""
+    words: Flags = np.array([n < len(table.inputs) and isinstance(table.inputs[n], Word) for n in numbers])
+    return boosted(matrix(table.values, derived, numbers), words, table, plan, seed)
 
 
 def folds_of(table: Pairs, seed: int, count: int = _FOLDS) -> Iterator[tuple[Pairs, Pairs]]:
@@ -99,5 +100,5 @@ def smallest(scores: Sequence[tuple[float, float]], tolerance: float) -> int:
 
 def _look(table: Pairs, formulas: Formulas, seed: int) -> list[float]:
     shown = [*range(len(table.inputs)), *formulas.offered]
-    boosters = boosted(matrix(table, formulas.derived, shown), words_of(table, shown), table, _FIRST_LOOK, seed)
+    boosters = boosted_on(table, formulas.derived, shown, _FIRST_LOOK, seed)
     return gains(boosters, shown, len(table.inputs) + len(formulas.derived))

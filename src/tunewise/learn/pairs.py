@@ -8,7 +8,7 @@ from tunewise.errors import InvalidData
 from tunewise.formats.dataset import TIMED, DataSet, Flags, Floats, Numbers, Rows
 from tunewise.learn.columns import frame
 from tunewise.learn.options import Training
-from tunewise.learn.regret import quick_s, with_times
+from tunewise.learn.regret import FAILED, quick_s, with_times
 from tunewise.models import Input, Number, Word
 
 _REACH = 3  # margins: how tiles fit is known farther out than where a size alone would be trusted
@@ -96,12 +96,12 @@ class Pairs:
 def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
     """Return the table of a data set, of as many whole problems as have about `most_rows` rows together.
 
-    What failed is there as slow as the slowest, so that it is avoided; what was never tried is not there. Raises
-    InvalidData where nothing ran, or the configs have no parameter that a regression can look at.
+    What failed is there as twice as slow as the slowest, so that it is avoided; what was never tried is not there.
+    Raises InvalidData where nothing ran, or the configs have no parameter that a regression can look at.
     """
     known = with_times(_thinned(data, options.seed, most_rows))
     problems = frame(known, options.margin**_REACH)
-    config_inputs, settings = _settings(known)
+    config_inputs, settings = settings_of(known)
     order = np.argsort(known.rows.problem, kind="stable")
     rows = known.rows.take(order)
     best_s, cost = _costs(rows, quick_s(rows))
@@ -118,6 +118,14 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
         _costs(rows, rows.time_s)[1],
         weight,
         np.log(best_s)[rows.problem],
+    )
+
+
+def crossed(problems: Floats, settings: Floats) -> Floats:
+    """Return the inputs of every problem with every config, a row a pair, ordered by problem."""
+    return np.concatenate(
+        [np.repeat(problems, len(settings), axis=0), np.tile(settings, (len(problems), 1))],
+        axis=1,
     )
 
 
@@ -144,6 +152,16 @@ def top_costs(table: Pairs, costs: Floats, guesses: Floats, k: int) -> Floats:
     return least
 
 
+def settings_of(data: DataSet) -> tuple[tuple[Input, ...], Floats]:
+    """Return the parameters that tell configs apart, and their values, a row a config; raises InvalidData without."""
+    names = dict.fromkeys(name for config in data.configs for name in config)
+    found = [_setting(name, [config.get(name) for config in data.configs]) for name in names]
+    told = [one for one in found if one is not None]
+    if not told:
+        raise InvalidData(f"{data.decision}: the {len(data.configs)} configs have no number or word to tell them apart")
+    return tuple(column for column, _ in told), np.array([values for _, values in told]).T
+
+
 def _thinned(data: DataSet, seed: int, most_rows: int) -> DataSet:
     share = most_rows / max(len(data.rows), 1)
     if share >= 1:
@@ -157,8 +175,8 @@ def _costs(rows: Rows, time_s: Floats) -> tuple[Floats, Floats]:
     time = np.where(rows.status == TIMED, time_s, np.nan)
     best = np.full(int(rows.problem[-1]) + 1, np.inf)
     np.fmin.at(best, rows.problem, time)
-    cost = np.log(time / best[rows.problem])
-    charged: Floats = np.where(np.isnan(cost), np.nanmax(cost), cost)
+    cost = np.log(time) - np.log(best)[rows.problem]
+    charged: Floats = np.where(np.isnan(cost), np.nanmax(cost) + FAILED, cost)
     return best, charged
 
 
@@ -168,16 +186,6 @@ def _weights(data: DataSet, options: Training) -> Floats:
     weights = np.asarray(options.weights(data), dtype=np.float64)
     scaled: Floats = weights / weights.mean()
     return scaled
-
-
-def _settings(data: DataSet) -> tuple[tuple[Input, ...], Floats]:
-    """Return the parameters that tell configs apart, and their values, a row a config."""
-    names = dict.fromkeys(name for config in data.configs for name in config)
-    found = [_setting(name, [config.get(name) for config in data.configs]) for name in names]
-    told = [one for one in found if one is not None]
-    if not told:
-        raise InvalidData(f"{data.decision}: the {len(data.configs)} configs have no number or word to tell them apart")
-    return tuple(column for column, _ in told), np.array([values for _, values in told]).T
 
 
 def _setting(name: str, values: list[object]) -> tuple[Input, list[float]] | None:

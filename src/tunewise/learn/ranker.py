@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tunewise.formats.dataset import DataSet
-from tunewise.learn.boosting import Objective, Plan, boosted, guesses
+from tunewise.learn.boosting import Objective, Plan, guesses
 from tunewise.learn.derived import matrix, needed
 from tunewise.learn.forests import from_lightgbm, renumbered, used
-from tunewise.learn.keeping import Loss, Offer, folds_of, lost, offer, smallest, together, words_of
+from tunewise.learn.keeping import Loss, Offer, boosted_on, folds_of, lost, offer, smallest, together
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import Pairs, contenders, pairs
-from tunewise.learn.study import always_in
+from tunewise.learn.teacher import always_in
 from tunewise.models import Body, Card, Columns, Forest, Model
 
 _MOST_ROWS = 200_000  # to learn from, and fewer to choose columns by: more add minutes and hardly any knowledge
@@ -100,7 +100,7 @@ def choose_way(table: Pairs, budget: Budget, options: Training) -> tuple[Way, Lo
 def grown(table: Pairs, offered: Offer, way: Way, seed: int) -> tuple[Columns, Forest]:
     """Return a forest learned from the whole table, and the columns that it asks about."""
     numbers = way.numbers(table, offered)
-    boosters = boosted(matrix(table, offered.derived, numbers), words_of(table, numbers), table, way.plan, seed)
+    boosters = boosted_on(table, offered.derived, numbers, way.plan, seed)
     every, places = needed(table, offered.derived, numbers)
     whole = from_lightgbm(boosters, [places[number] for number in numbers], every, way.plan.scale)
     columns, places = needed(table, every.derived, used(whole))
@@ -125,8 +125,8 @@ def _losses(known: Pairs, held_out: Pairs, offered: Offer, ways: Sequence[Way], 
         if way in losses:
             continue
         numbers = way.numbers(known, offered)
-        boosters = boosted(matrix(known, offered.derived, numbers), words_of(known, numbers), known, way.plan, seed)
-        asked = matrix(held_out, offered.derived, numbers)
+        boosters = boosted_on(known, offered.derived, numbers, way.plan, seed)
+        asked = matrix(held_out.values, offered.derived, numbers)
         for other in ways:
             if (other.columns, other.plan.objective) == (way.columns, way.plan.objective):
                 losses[other] = lost(held_out, guesses(boosters, asked, way.plan, other.plan.trees))

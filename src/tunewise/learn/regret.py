@@ -5,6 +5,8 @@ import numpy as np
 from tunewise.errors import InvalidData
 from tunewise.formats.dataset import TIMED, DataSet, Flags, Floats, Rows
 
+FAILED = float(np.log(2))  # what a failure costs beyond the slowest that ran: where one alone ran, it must not be a tie
+
 
 def with_times(data: DataSet) -> DataSet:
     """Return the problems on which something ran; raises InvalidData where there is none."""
@@ -17,21 +19,21 @@ def with_times(data: DataSet) -> DataSet:
 def log_regrets(data: DataSet) -> Floats:
     """Return the logarithm of chosen / best, a row a problem, a column a config; infinite: failed, NaN: never tried."""
     with np.errstate(divide="ignore"):
-        regrets: Floats = np.log(data.times_s / data.best_s[:, None])
+        regrets: Floats = np.log(data.times_s) - np.log(data.best_s)[:, None]
     return regrets
 
 
 def charged(data: DataSet) -> Floats:
     """Return the log regret that each choice is charged when a model is judged.
 
-    What failed costs as much as the slowest that ran, and at least as much as the default. What was never tried
-    cannot be judged and is taken as what a program would do then: the default, or the slowest where there is none.
+    What failed costs twice as much as the slowest that ran. What was never tried cannot be judged and is taken as what
+    a program would do then: the default, or the slowest where there is none.
     """
     regrets = log_regrets(data)
     slowest = _slowest(regrets)
-    fallback = slowest if data.default is None else _or(regrets[:, data.default], slowest)
+    fallback = slowest if data.default is None else _or(regrets[:, data.default], slowest + FAILED)
     judged: Floats = np.where(np.isnan(regrets), fallback[:, None], regrets)
-    return _or(judged, slowest[:, None])
+    return _or(judged, (slowest + FAILED)[:, None])
 
 
 def expected(data: DataSet) -> Floats:
@@ -43,10 +45,10 @@ def expected(data: DataSet) -> Floats:
     """
     times = np.full((len(data), len(data.configs)), np.nan)
     times[data.rows.problem, data.rows.config] = np.where(data.rows.status == TIMED, quick_s(data.rows), np.inf)
-    regrets = np.log(times / np.nanmin(times, axis=1, keepdims=True))
+    regrets = np.log(times) - np.log(np.nanmin(times, axis=1, keepdims=True))
     missing = np.isnan(regrets)
     slowest = _slowest(regrets)
-    regrets = np.where(np.isinf(regrets), slowest[:, None], regrets)
+    regrets = np.where(np.isinf(regrets), (slowest + FAILED)[:, None], regrets)
     if not missing.any():
         return regrets
     floor = np.nanmedian(regrets, axis=1)

@@ -44,6 +44,11 @@ def fold_of(data: DataSet, count: int = 5, seed: int = 0) -> Numbers:
     return fold[group]
 
 
+def parts_of(data: DataSet) -> int:
+    """Return into how many parts the problems can be cut: how many different ones there are."""
+    return int(groups(data).max(initial=-1)) + 1
+
+
 def groups(data: DataSet) -> Numbers:
     """Return for every problem the number of its group: problems of equal words whose numbers agree in three digits.
 

@@ -9,14 +9,11 @@ from tunewise.learn.columns import Frame, Kind, derivations, expand, frame, wort
 from tunewise.learn.growing import Grown, Limits, Sample, grow
 from tunewise.learn.options import Training
 from tunewise.learn.portfolio import cover
-from tunewise.learn.regret import expected
 from tunewise.learn.synthetic import around
-from tunewise.learn.teacher import teach
+from tunewise.learn.teacher import Teaching, always_in
 from tunewise.models import Derived
 
-_ROWS = 8000  # measured and drawn problems together
 _DRAWN = 0.75  # the share of all weight that drawn problems have
-_CONTENDERS = 32  # choices that the teacher looks at
 
 
 @dataclass(frozen=True)
@@ -39,31 +36,22 @@ class Study:
         return grow(Sample(table, words, self.costs, self.weights, worth(self.problems, derived)), limits)
 
 
-def study(data: DataSet, weights: Floats, options: Training) -> Study:
+def study(data: DataSet, weights: Floats, options: Training, teaching: Teaching) -> Study:
     """Return what can be learned from: the measured problems, and thousands that were drawn between them.
 
     A tree grown on a few hundred noisy problems splits on noise. The teacher averages the noise away, and its answers
     for drawn problems show a tree where the borders run.
     """
-    costs, always = expected(data), always_in(data, options)
-    contenders = cover(costs, weights, max(_CONTENDERS, options.portfolio), always)
-    known = frame(data, options.margin)
-    guess = teach(known, derivations(known, "remainders"), costs[:, contenders], weights, options.seed)
-    drawn, origin = around(known, max(_ROWS - len(known), len(known)), options.seed)
+    known, teacher = frame(data, options.margin), teaching(data, weights, options)
+    drawn, origin = around(known, max(teacher.answers - len(known), len(known)), options.seed)
     shares = np.bincount(origin, minlength=len(known))
     every = np.concatenate([weights * (1 - _DRAWN), (weights / np.maximum(shares, 1))[origin] * _DRAWN])
-    guessed = np.concatenate([guess(known), guess(drawn)])
+    guessed = np.concatenate([teacher.guess(known), teacher.guess(drawn)])
     lost = guessed - guessed.min(axis=1, keepdims=True)
-    places = cover(lost, every, options.portfolio, np.searchsorted(contenders, always).tolist())
+    places = cover(lost, every, options.portfolio, np.searchsorted(teacher.choices, always_in(data, options)).tolist())
     return Study(
-        contenders[places],
+        teacher.choices[places],
         Frame(known.inputs, np.concatenate([known.values, drawn.values]), known.whole),
         guessed[:, places],
         every,
     )
-
-
-def always_in(data: DataSet, options: Training) -> list[int]:
-    """Return the numbers of the configs that every portfolio has: the default, and what the options name."""
-    named = [data.with_default(config).default for config in options.always_included]
-    return [number for number in dict.fromkeys([data.default, *named]) if number is not None]

@@ -1,29 +1,94 @@
 """A strong, unreadable model of what every choice costs: it answers for problems that nobody measured."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from tunewise.formats.dataset import Floats
-from tunewise.learn.columns import Frame, smooth
-from tunewise.models import Derived
-
-Teacher = Callable[[Frame], Floats]
+from tunewise.formats.dataset import DataSet, Floats, Numbers
+from tunewise.learn.boosting import Plan, guesses, is_installed
+from tunewise.learn.columns import Frame, derivations, frame, smooth
+from tunewise.learn.derived import matrix
+from tunewise.learn.keeping import boosted_on, offer
+from tunewise.learn.options import Training
+from tunewise.learn.pairs import contenders, crossed, pairs, settings_of
+from tunewise.learn.portfolio import cover
+from tunewise.learn.regret import expected
 
 _TREES = 200
 _CAP = 1.5  # log regret: a choice that is five times too slow is no worse to pick than one that is ten times too slow
+_COVERING, _PROMISING = 32, 64  # choices that a teacher looks at
+_COLUMNS = 200  # of problem and config together, those that help most
+_MOST_PAIRS, _PAIRS_TO_CHOOSE = 40_000, 5_000  # to learn from, and to choose columns by: more add seconds
+_AT_ONCE = 200  # problems, with all choices, that are in memory together
 
 
-def teach(known: Frame, derived: Sequence[Derived], costs: Floats, weights: Floats, seed: int) -> Teacher:
-    """Return a function that guesses the log regret of every choice for other problems: extremely random trees."""
+@dataclass(frozen=True)
+class Teacher:
+    """The choices that a teacher looks at, in ascending order, and how it guesses their log regret for any problems."""
+
+    choices: Numbers
+    guess: Callable[[Frame], Floats]
+    answers: int  # how many problems it answers in a few seconds
+
+
+Teaching = Callable[[DataSet, Floats, Training], Teacher]
+
+
+def by_choice(data: DataSet, weights: Floats, options: Training) -> Teacher:
+    """Return a teacher that learned how the cost of every choice goes with the problem: extremely random trees."""
     from sklearn.ensemble import ExtraTreesRegressor
 
-    trees = ExtraTreesRegressor(_TREES, random_state=seed, n_jobs=1)
-    targets = np.minimum(costs, _CAP)
+    costs, known = expected(data), frame(data, options.margin)
+    choices = cover(costs, weights, max(_COVERING, options.portfolio), always_in(data, options))
+    derived, targets = derivations(known, "remainders"), np.minimum(costs[:, choices], _CAP)
+    trees = ExtraTreesRegressor(_TREES, random_state=options.seed, n_jobs=1)
     trees.fit(smooth(known, derived), targets.ravel() if targets.shape[1] == 1 else targets, sample_weight=weights)
 
     def guess(problems: Frame) -> Floats:
         guessed: Floats = trees.predict(smooth(problems, derived)).reshape(len(problems), -1)
         return guessed
 
-    return guess
+    return Teacher(choices, guess, answers=8000)
+
+
+def by_parameters(data: DataSet, _: Floats, options: Training) -> Teacher:
+    """Return a teacher that learned how cost goes with problem and parameters together: what the ranker knows.
+
+    What one choice shows on one problem then tells of choices like it on problems like it. Raises MissingPart without
+    LightGBM, and InvalidData where choices have no parameters.
+    """
+    table, plan = pairs(data, options, _MOST_PAIRS), Plan(boosters=3)
+    offered = offer(table.sampled(_PAIRS_TO_CHOOSE, options.seed), options.seed)
+    numbers = offered.best(_COLUMNS)
+    boosters = boosted_on(table, offered.derived, numbers, plan, options.seed)
+    choices = np.sort(contenders(table, max(_PROMISING, options.portfolio), always_in(data, options)))
+    settings = settings_of(data)[1][choices]
+
+    def answered(problems: Floats) -> Floats:
+        asked = matrix(crossed(problems, settings), offered.derived, numbers)
+        guessed: Floats = guesses(boosters, asked, plan).reshape(len(problems), -1)
+        least: Floats = guessed.min(axis=1, keepdims=True)
+        return guessed - least
+
+    def guess(problems: Frame) -> Floats:
+        parts = range(0, len(problems), _AT_ONCE)
+        return np.concatenate([answered(problems.values[part : part + _AT_ONCE]) for part in parts])
+
+    return Teacher(choices, guess, answers=1500)
+
+
+def teaching_for(data: DataSet) -> Teaching:
+    """Return the way of teaching that suits some data: by parameters where these tell more than a choice's own times.
+
+    With as many problems as choices, every choice is known well enough by itself.
+    """
+    has_parameters = len({name for config in data.configs for name in config}) > 1
+    is_wide = len(data) < len(data.configs)
+    return by_parameters if is_wide and has_parameters and is_installed() else by_choice
+
+
+def always_in(data: DataSet, options: Training) -> list[int]:
+    """Return the numbers of the configs that every portfolio has: the default, and what the options name."""
+    named = [data.with_default(config).default for config in options.always_included]
+    return [number for number in dict.fromkeys([data.default, *named]) if number is not None]

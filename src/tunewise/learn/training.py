@@ -17,10 +17,10 @@ from tunewise.learn.net import NetLearner
 from tunewise.learn.options import Training
 from tunewise.learn.ranker import RankerLearner
 from tunewise.learn.regression import RegressionLearner
-from tunewise.learn.regret import with_times
-from tunewise.learn.split import by_problem, folds
+from tunewise.learn.regret import charged, with_times
+from tunewise.learn.split import by_problem, folds, parts_of
 from tunewise.learn.tree import TreeLearner
-from tunewise.learn.validate import Validation, validate
+from tunewise.learn.validate import Validation, spread, validate
 from tunewise.models import Card, Model
 
 AUTO = "auto"
@@ -52,7 +52,7 @@ def train(data: DataSet, options: Training = Training(), learner: str = AUTO) ->
     known, held = _apart(prepared(data, options), options)
     fits = [_scored(*fitted, known) for fitted in _fits(known, options, learner)]
     model = smallest(fits, options)
-    scores = dict(model.card.scores)
+    scores = {**model.card.scores, **_beside(known)}
     if held is not None:
         scores |= _named("test", validate(model, held))
     for name, other in options.evaluation.items():
@@ -86,7 +86,7 @@ def learner_called(name: str) -> Learner:
 
 def smallest(models: Sequence[Model], options: Training) -> Model:
     """Return the first model, they come smallest first, whose held-out regret is within tolerance of the best."""
-    if len(models) == 1:
+    if len(models) == 1 or not all("regret" in model.card.scores for model in models):
         return models[0]
     regrets = [np.log(model.card.scores["regret"]) for model in models]
     return next(m for m, regret in zip(models, regrets, strict=True) if regret <= min(regrets) + options.readable)
@@ -114,14 +114,27 @@ def _grid(options: Training) -> list[tuple[Any, ...]]:
 
 
 def _scored(learner: Learner, options: Training, model: Model, data: DataSet) -> Model:
-    """Return the model with its held-out regret in its card; learners that hold out problems themselves know it."""
-    if "regret" in model.card.scores:
+    """Return the model with its held-out regret in its card; learners that hold out problems themselves know it.
+
+    Where all problems are one, none can be held out, and nothing is said.
+    """
+    if "regret" in model.card.scores or parts_of(data) < 2:
         return model
-    scores = [validate(learner.fit(known, options), held) for known, held in folds(data, _FOLDS, options.seed)]
+    scores = [
+        validate(learner.fit(known, options), held)
+        for known, held in folds(data, min(_FOLDS, parts_of(data)), options.seed)
+    ]
     lost = np.concatenate([score.regrets["ours"] for score in scores])
     found = {"regret": float(np.exp(np.log(lost).mean())), "p95": float(np.quantile(lost, 0.95))}
     card = msgspec.structs.replace(model.card, scores={**found, "problems": float(len(lost))})
     return msgspec.structs.replace(model, card=card)
+
+
+def _beside(data: DataSet) -> dict[str, float]:
+    """Return what the default and the best single choice cost on the same problems, to compare a model with."""
+    costs = charged(data)
+    scores = {"best_single_regret": spread(costs[:, costs.mean(axis=0).argmin()]).geomean}
+    return scores if data.default is None else {**scores, "default_regret": spread(costs[:, data.default]).geomean}
 
 
 def _apart(data: DataSet, options: Training) -> tuple[DataSet, DataSet | None]:

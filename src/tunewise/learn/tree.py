@@ -10,8 +10,9 @@ from tunewise.learn.growing import Grown, Limits
 from tunewise.learn.leaves import Evidence, nodes_of
 from tunewise.learn.options import Training
 from tunewise.learn.regret import charged
-from tunewise.learn.split import fold_of, groups
+from tunewise.learn.split import fold_of, parts_of
 from tunewise.learn.study import Study, study
+from tunewise.learn.teacher import Teaching, teaching_for
 from tunewise.learn.validate import spread
 from tunewise.models import Card, Columns, Leaf, Model, Split, Tree
 
@@ -38,8 +39,9 @@ class TreeLearner:
         """Return a model whose body is one tree; its card has the scores of the problems that were held out."""
         known = sampled(data, options.seed)
         weights = weights_of(known, options)
-        shape = choose_shape(known, weights, options)
-        whole = study(known, weights, options)
+        teaching = teaching_for(known)
+        shape = choose_shape(known, weights, options, teaching)
+        whole = study(known, weights, options, teaching)
         grown = whole.tree(shape.kind, _limits(options))
         return _model(known, whole, grown, shape, options)
 
@@ -61,13 +63,13 @@ def weights_of(data: DataSet, options: Training) -> Floats:
     return scaled
 
 
-def choose_shape(data: DataSet, weights: Floats, options: Training) -> Shape:
+def choose_shape(data: DataSet, weights: Floats, options: Training, teaching: Teaching) -> Shape:
     """Return the smallest shape, plainer columns first, that is surely within tolerance of the largest.
 
     Held-out regrets of a few dozen problems are noisy, and the least of many noisy numbers is a bad guide. So the
     largest shape is the rule, and a smaller one is taken where it loses no more, problem by problem, beyond doubt.
     """
-    *smaller, largest = held_out(data, weights, options)
+    *smaller, largest = held_out(data, weights, options, teaching)
     for shape in smaller:
         more = shape.lost - largest.lost
         doubt = 2 * float(np.std(more) / np.sqrt(len(more)))
@@ -76,27 +78,27 @@ def choose_shape(data: DataSet, weights: Floats, options: Training) -> Shape:
     return largest
 
 
-def held_out(data: DataSet, weights: Floats, options: Training) -> list[Shape]:
+def held_out(data: DataSet, weights: Floats, options: Training, teaching: Teaching) -> list[Shape]:
     """Return all shapes, smallest first, with what they lose on every problem when it is held out."""
     sizes = [size for size in _SIZES if size < options.max_leaves] + [options.max_leaves]
     lost = {(kind, size): np.zeros(len(data)) for size in sizes for kind in _KINDS}
-    count = min(options.folds, int(groups(data).max()) + 1)
-    if count < 2:
+    if parts_of(data) < 2:
         return [Shape("plain", 1, charged(data).min(axis=1))]
+    count = min(options.folds, parts_of(data))
     fold = fold_of(data, count, options.seed)
     costs = charged(data)
     for number in range(count):
         out = fold == number
-        for shape, firsts in _answers(data, weights, out, options, sizes):
+        for shape, firsts in _answers(data, weights, out, options, sizes, teaching):
             lost[shape][out] = costs[out][np.arange(out.sum()), firsts]
     return [Shape(kind, size, losses) for (kind, size), losses in lost.items()]
 
 
 def _answers(
-    data: DataSet, weights: Floats, out: Flags, options: Training, sizes: list[int]
+    data: DataSet, weights: Floats, out: Flags, options: Training, sizes: list[int], teaching: Teaching
 ) -> list[tuple[tuple[Kind, int], Numbers]]:
     """Return what trees of all shapes, grown without some problems, choose for these."""
-    learned = study(data.take(~out), weights[~out], options)
+    learned = study(data.take(~out), weights[~out], options, teaching)
     asked = frame(data.take(out), options.margin)
     answers = []
     for kind in _KINDS:
@@ -132,12 +134,10 @@ def _model(data: DataSet, learned: Study, grown: Grown, shape: Shape, options: T
 
 
 def _scores(data: DataSet, shape: Shape) -> dict[str, float]:
-    found, costs = spread(shape.lost), charged(data)
-    scores = {"regret": found.geomean, "p95": found.p95, "problems": float(len(data))}
-    scores["best_single_regret"] = spread(costs[:, costs.mean(axis=0).argmin()]).geomean
-    if data.default is not None:
-        scores["default_regret"] = spread(costs[:, data.default]).geomean
-    return scores
+    if parts_of(data) < 2:  # nothing was held out, so nothing is known of how it does on other problems
+        return {}
+    found = spread(shape.lost)
+    return {"regret": found.geomean, "p95": found.p95, "problems": float(len(data))}
 
 
 def _tidy(learned: Study, kind: Kind, tree: Tree, ranking: int | None) -> tuple[Columns, Tree]:

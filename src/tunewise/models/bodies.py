@@ -55,6 +55,15 @@ class Tree(msgspec.Struct, frozen=True, tag="tree", forbid_unknown_fields=True):
         """Return the leaf a row ends in."""
         return _end(self.nodes, row)
 
+    def path(self, row: Sequence[float]) -> tuple[list[tuple[Split, bool]], Leaf]:
+        """Return the questions a row meets, each with whether it goes to `low`, and the leaf it ends in."""
+        met, node = [], self.nodes[0]
+        while isinstance(node, Split):
+            is_low = row[node.column] in node.words if node.words else row[node.column] <= node.threshold
+            met.append((node, is_low))
+            node = self.nodes[node.low if is_low else node.high]
+        return met, node
+
     def check(self, columns: Columns, choices: int) -> None:
         """Raise InvalidModel unless every path ends in a leaf that names existing choices."""
         if columns.config:

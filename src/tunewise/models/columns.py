@@ -42,6 +42,11 @@ class Number(msgspec.Struct, frozen=True, tag="number", forbid_unknown_fields=Tr
             return None
         return number if self.low <= number <= self.high else None
 
+    @property
+    def unlike(self) -> str:
+        """What is wrong with a value that is refused."""
+        return f"is not between {self.low:g} and {self.high:g}"
+
 
 class Word(msgspec.Struct, frozen=True, tag="word", forbid_unknown_fields=True):
     """A categorical input: one of the words the model has seen; its value is the word's number."""
@@ -52,6 +57,11 @@ class Word(msgspec.Struct, frozen=True, tag="word", forbid_unknown_fields=True):
     def value(self, given: object) -> float | None:
         """Return the number of the word, or None where it is not known."""
         return float(self.words.index(given)) if isinstance(given, str) and given in self.words else None
+
+    @property
+    def unlike(self) -> str:
+        """What is wrong with a value that is refused."""
+        return f"is none of {reprlib.repr(list(self.words))}"
 
 
 Input = Number | Word
@@ -114,6 +124,15 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def known(self, features: Mapping[str, object]) -> list[float] | None:
         """Return the values of the problem's inputs, or None where one is missing or outside what was learned from."""
         return _values(self.problem, features)
+
+    def why_unknown(self, features: Mapping[str, object]) -> str | None:
+        """Return why `known` is None for a problem: the first input that is missing or unlike all seen; else None."""
+        for column in self.problem:
+            given = features.get(column.name)
+            if column.value(given) is None:
+                unlike = f"={reprlib.repr(given)} {column.unlike}"
+                return column.name + (unlike if column.name in features else " is missing")
+        return None
 
     def row(self, known: Sequence[float], config: Sequence[float] = ()) -> list[float]:
         """Return all columns, the inputs being given."""

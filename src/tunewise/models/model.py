@@ -95,6 +95,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Raise InvalidModel unless the model can answer every question without an error."""
         if self.format != 1:
             raise InvalidModel(f"a model of format {self.format}; this version reads format 1")
+        if not self.card.decision.strip():
+            raise InvalidModel("a model without the name of its decision; name it, as in --name gemm")
         if not 0 < len(self.choices) <= MAX_CHOICES:
             raise InvalidModel(f"a model of {len(self.choices)} choices; it needs 1 to {MAX_CHOICES}")
         if self.default is not None and not 0 <= self.default < len(self.choices):

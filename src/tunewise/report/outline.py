@@ -64,6 +64,16 @@ def outline(model: Model, *, most: int = 48) -> Outline | None:
     return Outline(root, leaves, leaves - shown)
 
 
+def way(model: Model, known: Sequence[float]) -> str | None:
+    """Return the questions that a problem's inputs meet, answered, and what its leaf is known for; None: a forest."""
+    if not isinstance(model.body, Tree):
+        return None
+    met, leaf = model.body.path(model.columns.row(known))
+    reading = _Reading(model.body.nodes, model.columns.names, model.columns, labels(model.choices))
+    said = [f"{reading.question(split)}: {'yes' if is_low else 'no'}" for split, is_low in met]
+    return "; ".join([*said, reading.ending(leaf).remark])
+
+
 def parts(root: Part) -> Iterator[Part]:
     """Yield a part and all below it, a question before what it leads to."""
     waiting = [root]
@@ -75,11 +85,11 @@ def parts(root: Part) -> Iterator[Part]:
 
 
 def text(outline: Outline) -> str:
-    """Return the tree as indented lines."""
+    """Return the tree as indented lines; a line end in a name is written out."""
     lines, waiting = [], [(outline.root, 0, "")]
     while waiting:
         part, depth, before = waiting.pop()
-        lines.append("    " * depth + before + _line(part))
+        lines.append("    " * depth + before + _line(part).replace("\n", "\\n"))
         if isinstance(part, Question):
             waiting += [(part.no, depth + 1, "no:  "), (part.yes, depth + 1, "yes: ")]
     return "\n".join(lines)
@@ -141,12 +151,13 @@ class _Reading:
             if number not in opened:
                 return Stub(self.leaves[number], self.support[number])
             yes, no = self.part(node.low, opened), self.part(node.high, opened)
-            return Question(self._question(node), self.support[number], yes, no)
+            return Question(self.question(node), self.support[number], yes, no)
         if isinstance(node, Guess):
             return Ending(f"{exp(min(node.value, 50.0)):.3g} x", f"{node.support} rows", node.support)
-        return self._ending(node)
+        return self.ending(node)
 
-    def _question(self, split: Split) -> str:
+    def question(self, split: Split) -> str:
+        """Return a split in words."""
         name = self.names[split.column]
         if not split.words:
             return f"{name} ≤ {amount(split.threshold)}"
@@ -157,7 +168,8 @@ class _Reading:
         more = f" and {len(words) - _WORDS} more" if len(words) > _WORDS else ""
         return f"{name} in {', '.join(words[:_WORDS])}{more}"
 
-    def _ending(self, leaf: Leaf) -> Ending:
+    def ending(self, leaf: Leaf) -> Ending:
+        """Return a leaf in words."""
         problems = count(leaf.support, "problem")
         if not leaf.ranking:
             return Ending("abstains", f"{problems}, default {leaf.default_regret:.2f}", leaf.support)

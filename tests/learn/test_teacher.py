@@ -1,0 +1,55 @@
+"""Teachers know choices from parameters where these outnumber the problems, and by themselves elsewhere."""
+
+import numpy as np
+import pytest
+from measured import crossing
+from tiled import tiled
+
+from tunewise.formats.dataset import DataSet
+from tunewise.learn import boosting, teacher
+from tunewise.learn.columns import Frame, frame
+from tunewise.learn.options import Training
+from tunewise.learn.regret import charged
+from tunewise.learn.teacher import Teaching, by_choice, by_parameters, teaching_for
+
+FEW = tiled(16)
+OPTIONS = Training(portfolio=6)
+
+
+def lost(way: Teaching, known: DataSet, asked: DataSet) -> float:
+    """Return the log regret of a teacher's first choices on problems that it did not see."""
+    made, seen = way(known, np.ones(len(known)), OPTIONS), frame(known, 2.0)
+    guessed = made.guess(Frame(seen.inputs, frame(asked, 2.0).values, seen.whole))
+    return float(charged(asked)[np.arange(len(asked)), made.choices[guessed.argmin(axis=1)]].mean())
+
+
+def test_parameters_tell_more_of_choices_that_were_seen_on_a_few_problems() -> None:
+    asked = tiled(60, seed=7)
+    assert lost(by_parameters, FEW, asked) < lost(by_choice, FEW, asked)
+
+
+@pytest.mark.parametrize("way", [by_choice, by_parameters])
+def test_guesses_are_regrets_of_the_choices_in_question(way: Teaching) -> None:
+    made = way(FEW, np.ones(len(FEW)), OPTIONS)
+    guessed = made.guess(frame(FEW, 2.0))
+    assert guessed.shape == (len(FEW), len(made.choices))
+    assert guessed.min() >= 0
+    assert list(made.choices) == sorted(set(made.choices))
+
+
+def test_choices_that_outnumber_the_problems_are_known_by_their_parameters() -> None:
+    assert teaching_for(FEW) is by_parameters
+
+
+def test_every_choice_is_learned_by_itself_where_problems_are_many() -> None:
+    assert teaching_for(tiled(60)) is by_choice
+
+
+def test_choices_without_parameters_are_learned_by_themselves() -> None:
+    assert teaching_for(crossing(2)) is by_choice
+
+
+def test_without_lightgbm_every_choice_is_learned_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teacher, "is_installed", lambda: False)
+    assert teaching_for(FEW) is by_choice
+    assert boosting.is_installed()
