@@ -73,7 +73,7 @@ def test_an_unknown_mode_lists_the_known_ones(mode):
         settings.load({"TUNEWISE_MODE": mode})
 
 
-@pytest.mark.parametrize("text", ["-1", "nan", "inf", "soon", "1 2"])
+@pytest.mark.parametrize("text", ["-1", "nan", "inf", "soon", "1 2", "1e400", "1" + 400 * "0"])
 def test_a_wait_that_is_no_number_of_seconds_is_refused(text):
     with pytest.raises(InvalidSetting, match="TUNEWISE_WAIT_S="):
         settings.load({"TUNEWISE_WAIT_S": text})
@@ -123,6 +123,12 @@ def test_variables_in_force_are_listed(monkeypatch):
 def test_ranks_need_a_limit_that_is_a_positive_time(text: str) -> None:
     with pytest.raises(InvalidSetting, match="TUNEWISE_RANKS_LIMIT_S="):
         settings.load({"TUNEWISE_RANKS_LIMIT_S": text})
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), True, 10**400, 10**5000], ids=settings.brief)
+def test_a_limit_given_as_a_number_is_a_positive_time_too(value: float) -> None:
+    with pytest.raises(InvalidSetting, match=r"^TUNEWISE_RANKS_LIMIT_S=.{1,60} is not a positive number of seconds"):
+        settings.parse_limit(value)
 
 
 def test_ranks_have_two_minutes_unless_told_otherwise() -> None:

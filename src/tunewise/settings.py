@@ -3,11 +3,13 @@
 import os
 import pwd
 import re
+import reprlib
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypeGuard, get_args
 
 from tunewise.errors import InvalidSetting
 from tunewise.eventlog import Level, Target
@@ -167,10 +169,26 @@ def shown(place: Place) -> str:
 
 def parse_limit(value: str | float) -> float:
     """Return in how many seconds ranks must agree; raises InvalidSetting for what is not a positive number."""
-    seconds = _seconds("TUNEWISE_RANKS_LIMIT_S", str(value))
-    if not seconds:
-        raise InvalidSetting(f"TUNEWISE_RANKS_LIMIT_S={value!r} is not a positive number of seconds, such as 120")
-    return seconds
+    seconds = _seconds("TUNEWISE_RANKS_LIMIT_S", value) if isinstance(value, str) else value
+    if not is_time(seconds):
+        raise InvalidSetting(f"TUNEWISE_RANKS_LIMIT_S={brief(value)} is not a positive number of seconds, such as 120")
+    return float(seconds)
+
+
+def is_time(value: object, *, may_be_zero: bool = False, may_be_endless: bool = False) -> TypeGuard[int | float]:
+    """Return whether a value is a number of seconds; nan and integers that no float can hold are not."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    is_above = value >= 0 if may_be_zero else value > 0
+    return is_above and (value <= sys.float_info.max or (may_be_endless and value == float("inf")))
+
+
+def brief(value: object) -> str:
+    """Return a value as an error names it: not at length, and an integer that Python does not write out by its size."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:
+        return f"an integer of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
 
 
 def parse_switch(text: str, name: str) -> bool:
@@ -267,5 +285,5 @@ def _seconds(name: str, text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise InvalidSetting(f"{name}={text!r} is not a number of seconds, such as 30")
+        raise InvalidSetting(f"{name}={brief(text)} is not a number of seconds, such as 30")
     return value

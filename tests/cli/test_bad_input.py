@@ -185,7 +185,7 @@ def test_any_other_exception_is_one_line_with_the_way_to_its_traceback(spawned: 
 @pytest.mark.parametrize(
     "words",
     [
-        *(("tune", "--budget", "0"), ("tune", "--problem", "m"), ("nonsense",)),
+        *(("tune", "--budget", "0"), ("tune", "--seed", "-1"), ("tune", "--problem", "m"), ("nonsense",)),
         *(("tune", "--seconds", "nan"), ("tune", "--wait", "nan"), ("store", "prune", "--older-than", "nan", "--yes")),
     ],
 )

@@ -34,6 +34,15 @@ def test_pairs_are_read_as_people_write_them(text: str, expected: dict[str, obje
     assert [type(value) for value in found.values()] == [type(value) for value in expected.values()]
 
 
+def test_a_number_of_too_many_digits_is_told_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text(f"m\n1{5000 * '0'}\n")
+    with pytest.raises(InvalidFile, match=r"long\.csv:2.*m=inf is not a finite number"):
+        read(path)
+    with pytest.raises(InvalidProblem, match="m=inf is not a finite number"):
+        Problem(parsed(f"m=1{5000 * '0'}"))
+
+
 @pytest.mark.parametrize("text", ["", "m", "m=", "=3", "m=1,,n=2", "m=1,m=2", "m='a", ","])
 def test_what_is_no_pair_is_a_usage_error(text: str) -> None:
     with pytest.raises(click.BadParameter):

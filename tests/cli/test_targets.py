@@ -39,7 +39,7 @@ def test_a_built_in_decision_is_found_by_its_name() -> None:
 
 
 def test_the_only_decision_of_a_file_needs_no_name(tmp_path: Path) -> None:
-    path = module(tmp_path, f"only = {DECISION.format('only_one')}", "run = only.implementation(len)")
+    path = module(tmp_path, f"only = {DECISION.format('only_one')}", "run = only.implementation(lambda a, *, x: a)")
     assert find([str(path)])[0].name == "only_one"
 
 

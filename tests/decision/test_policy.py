@@ -4,6 +4,7 @@ import pytest
 
 from tunewise.decision import Policy
 from tunewise.errors import InvalidPolicy, MeasureWarning
+from tunewise.settings import brief
 
 
 @pytest.mark.parametrize(
@@ -14,11 +15,20 @@ from tunewise.errors import InvalidPolicy, MeasureWarning
         *(("steps", 0), ("steps", 2.5), ("warmup_steps", -1), ("memory_limit_bytes", 5), ("memory_limit_bytes", 1e9)),
         *(("timeout_s", 0), ("timeout_s", -1), ("timeout_s", float("nan")), ("timeout_s", float("inf"))),
         *(("timeout_s", "10"), ("timeout_s", True), ("compile_timeout_s", None), ("min_sample_s", 0)),
+        *((name, 10**400) for name in ("timeout_s", "compile_timeout_s", "min_sample_s")),
+        *((name, 2**63) for name in ("threads", "steps", "warmup_steps", "memory_limit_bytes")),
+        *(("timeout_s", 10**5000), ("threads", 10**5000)),
     ],
+    ids=brief,
 )
 def test_a_policy_that_makes_no_sense_is_refused_by_name(name, value):
     with pytest.raises(InvalidPolicy, match=rf"^{name}="):
         Policy(**{name: value})
+
+
+def test_an_integer_that_python_does_not_write_out_is_told_by_its_size():
+    with pytest.raises(InvalidPolicy, match=r"^timeout_s=an integer of \d+ bits is not a positive number of seconds$"):
+        Policy(timeout_s=10**5000)
 
 
 def test_few_steps_warn_at_the_line_that_asks_for_them():

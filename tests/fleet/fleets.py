@@ -21,7 +21,7 @@ PATIENCE_S = 120.0
 
 # What a process of a fleet is called, by a part of its command line.
 ROLES = {
-    "driver": "tunewise.fleet.driver",
+    "driver": "tunewise.fleet.driver_process",
     "device": "tunewise.cli.fleet_device",
     "actor": "ray::DeviceActor",
     "raylet": "raylet/raylet",

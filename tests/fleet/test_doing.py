@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from fleets import RECORDING, counts
 
-from tunewise.decision import Environment, Part
+from tunewise.decision import Environment, Part, Verdict
 from tunewise.fleet.doing import Doer, table
 from tunewise.fleet.plans import FleetPlan, Unit, Work, units
 from tunewise.fleet.rehearsal import Rehearsed
@@ -74,10 +74,8 @@ def test_tuned_by_somebody_else_is_busy(target):
         assert doer(target, store, "tune").do(units(plan("tune"))[0]).state == "busy"
 
 
-def elsewhere(subject):
-    parts = [
-        replace(part, value="other") if part.name == "hardware.name" else part for part in subject.environment.parts
-    ]
+def elsewhere(subject, name="other"):
+    parts = [replace(part, value=name) if part.name == "hardware.name" else part for part in subject.environment.parts]
     return replace(subject, environment=Environment(tuple(parts)))
 
 
@@ -96,6 +94,30 @@ def test_verify_has_nothing_to_do_where_nobody_tuned(target):
     report = doer(target, store, "verify").do(Unit("0.0", "verify", 0, 0))
     assert (report.state, report.known, report.measured) == ("done", True, 0)
     assert store.subjects() == []
+
+
+def test_verify_lets_all_winners_of_other_machines_meet_the_default(target):
+    store, subject, default = MemoryStore(), target.subject(PROBLEM), target.declaration.default
+    configs = [config for config in target.declaration.space if config != default][:5]
+    for name, config in zip("abcde", configs, strict=True):
+        store.conclude(elsewhere(subject, name), replace(won(), incumbent=default, challenger=config))
+    assert doer(target, store, "verify").do(Unit("0.0", "verify", 0, 0)).measured == 6
+    tried = {str(dict(trial.config)) for trial in store.trials(subject)}
+    assert tried == {str(dict(config)) for config in (default, *configs)}
+
+
+def test_verify_measures_the_default_alone_where_nothing_else_won(target):
+    store, subject, default = MemoryStore(), target.subject(PROBLEM), target.declaration.default
+    store.conclude(elsewhere(subject), Verdict("tie", default, default))
+    assert doer(target, store, "verify").do(Unit("0.0", "verify", 0, 0)).measured == 1
+    assert [verdict.winner for verdict in store.verdicts(subject)] == [default]
+
+
+def test_verify_has_nothing_to_do_where_tuning_failed_elsewhere(target):
+    store, subject, default = MemoryStore(), target.subject(PROBLEM), target.declaration.default
+    store.conclude(elsewhere(subject), Verdict("failed", default, default))
+    report = doer(target, store, "verify").do(Unit("0.0", "verify", 0, 0))
+    assert (report.state, report.known, report.measured) == ("done", True, 0)
 
 
 def test_table_within_the_budget_is_the_space_and_beyond_it_a_draw_that_all_devices_share(target):

@@ -70,3 +70,46 @@ def test_a_config_far_too_slow_is_called_once(monkeypatch: pytest.MonkeyPatch) -
     assert isinstance(outcome, Timing)
     assert outcome.time_s == pytest.approx(1e-3)
     assert paced.calls == 1
+
+
+class Disturbed:
+    """Work on a clock of its own: every call takes a microsecond, but for one that something else delays."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, is_fickle: bool = False) -> None:
+        self.now_s, self._is_fickle = 0.0, is_fickle
+        self.calls: Counter[int] = Counter()
+        monkeypatch.setitem(CLOCKS, "cpu", lambda: self.now_s)
+        self.bench = Bench(Work(lambda config: lambda: self._call(int(config["id"])), (), {"id": 0}, NO_CHECK))  # type: ignore[arg-type]
+
+    def _call(self, which: int) -> None:
+        self.calls[which] += 1
+        is_delayed = self.calls[which] % 2 == 0 if self._is_fickle else self.calls[which] == 2
+        self.now_s += 1e-3 if which == 0 and is_delayed else 1e-6
+
+    def calls_a_sample(self, which: int) -> int:
+        return self.bench._calls[canonical.encode({"id": which})]
+
+
+def test_a_config_disturbed_when_its_samples_were_set_is_sampled_as_long_as_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    work = Disturbed(monkeypatch)
+    for which in (0, 1):
+        work.bench.first({"id": which})
+    assert work.calls_a_sample(0) == 1 < work.calls_a_sample(1)
+    assert work.bench.pair({"id": 0}, {"id": 1}, turns=3) == pytest.approx((1e-6, 1e-6))
+    assert min(map(work.calls_a_sample, (0, 1))) >= 100
+
+
+def test_samples_that_turn_out_too_short_are_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Disturbed(monkeypatch)
+    work.bench.first({"id": 0})
+    before = work.calls[0]
+    assert work.bench.sample({"id": 0}, 3) == Timing(pytest.approx((1e-6,) * 3))
+    assert work.calls[0] - before >= 3 * 1 + 3 * 100
+
+
+def test_a_config_that_is_now_slow_and_now_fast_is_sampled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Disturbed(monkeypatch, is_fickle=True)
+    work.bench.first({"id": 0})
+    assert isinstance(work.bench.sample({"id": 0}, 5), Timing)

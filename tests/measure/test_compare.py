@@ -34,6 +34,11 @@ def test_a_gain_below_the_margin_is_a_tie_however_certain() -> None:
     assert not result.is_win
 
 
+def test_a_gain_that_the_place_of_objects_in_memory_makes_is_a_tie_however_certain() -> None:
+    assert not compare(steady(200e-9, 195e-9)).is_win
+    assert compare(steady(200e-9, 185e-9)).is_win
+
+
 def test_a_case_that_is_not_clear_is_settled_by_careful_pairs() -> None:
     asked: list[int | None] = []
 

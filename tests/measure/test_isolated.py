@@ -64,6 +64,11 @@ def six_children(scratch: Path) -> None:
         os.waitpid(pid, 0)
 
 
+def test_no_time_is_too_long_to_be_allowed(open_with: Callable[..., Isolated]) -> None:
+    isolated = open_with(Policy(timeout_s=1e308, compile_timeout_s=1e308))
+    assert isinstance(isolated.first(HEALTHY), Timing)
+
+
 def test_nothing_is_started_before_the_first_job(open_with: Callable[..., Isolated]) -> None:
     open_with()
     assert procfs.descendants(os.getpid()) == []

@@ -250,6 +250,20 @@ def test_winners_are_the_latest_of_each_machine_each_config_once_and_few() -> No
     assert not [winner for winner in found if winner.config in (POOR, DEFAULT)]
 
 
+def test_all_machines_with_the_same_problem_are_looked_at_where_only_they_count() -> None:
+    store, here = MemoryStore(), subject("second device")
+    for place in range(priors.MOST + 3):
+        store.add(subject(f"busy {place}"), [Trial(DEFAULT, Timing((1.0,)))])
+    for place in range(8):
+        store.conclude(subject(f"device {place}"), won({"a": 1, "b": place}))
+    store.conclude(subject("tied"), Verdict("tie", DEFAULT, POOR))
+    store.conclude(subject("second device", 101), won(BEST))
+    found = priors.winners(store, here, most=20, only_same=True)
+    assert {tuple(winner.config.values()) for winner in found} == {(0, 0), *((1, place) for place in range(8))}
+    assert len(found) == 9
+    assert len(priors.winners(store, here, DEFAULT, most=5, only_same=True)) == 5
+
+
 def test_any_strategy_begins_with_winners_of_elsewhere_and_a_data_set_does_not() -> None:
     store = MemoryStore()
     store.conclude(subject("first device"), won(BEST))

@@ -307,10 +307,28 @@ def test_a_winner_that_a_new_rule_forbids_is_measured_anew_from_what_is_known() 
     assert set(measurer.firsts.values()) == {1}
 
 
-@pytest.mark.parametrize("plan", [{"budget": 0}, {"budget": 1.5}, {"seconds": 0}])
-def test_a_budget_that_makes_no_sense_is_refused(plan: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSetting):
-        run(**plan)
+@pytest.mark.parametrize(
+    "plan",
+    [
+        *({"budget": value} for value in (0, 1.5, True, "5", None)),
+        *({"seconds": value} for value in (0, -1, float("nan"), 10**400, "5", True, [1])),
+        *({"wait_s": value} for value in (-1, float("nan"), 10**400, "5", True)),
+        *({"seed": value} for value in (-1, 1.5, "5", None, True)),
+        *({"strategy": value} for value in (["auto"], None)),
+        *({"stop": None}, {"listener": "loud"}),
+    ],
+    ids=lambda plan: str(plan)[:30],
+)
+def test_a_plan_that_makes_no_sense_is_refused_by_name_before_anything_is_measured(plan: dict[str, Any]) -> None:
+    measurer = Counting(valley)
+    with pytest.raises(InvalidSetting, match=f"^{next(iter(plan))}=.* is not a "):
+        run(measurer=measurer, **plan)
+    assert not measurer.firsts
+
+
+@pytest.mark.parametrize("plan", [{"seconds": float("inf")}, {"wait_s": 0}, {"wait_s": float("inf")}])
+def test_a_plan_may_take_for_ever_and_wait_for_nobody(plan: dict[str, Any]) -> None:
+    assert run(budget=3, **plan).evaluations == 3
 
 
 def test_an_unknown_strategy_is_named_with_the_known_ones_before_anything_is_measured() -> None:

@@ -21,6 +21,7 @@ from tunewise.store import (
     SafeStore,
     SqliteStore,
     catching_up,
+    database,
     home,
     open_store,
     safe,
@@ -299,6 +300,34 @@ def test_network_file_system_is_not_used_and_says_so(tmp_path, make, told, monke
     assert "PostgreSQL" in told[0]
 
 
+def test_file_that_may_only_be_read_is_read_and_what_is_new_waits(tmp_path, make, told, monkeypatch):
+    SqliteStore(tmp_path / "home").add(subject(m=1), [timed(8)])
+    monkeypatch.setattr(database, "_is_writable", lambda path: False)
+    store = make()
+    assert store.trials(subject(m=1)) == [timed(8)]
+    assert told == []
+    store.add(subject(m=2), [timed(16)])
+    assert store.trials(subject(m=2)) == [timed(16)]
+    assert store.trials(subject(m=1)) == [timed(8)]
+    assert store.info().is_read_only
+    assert f"{FILE_NAME} can be read but not written" in told[0]
+    assert "set TUNEWISE_HOME to another" in told[0]
+    monkeypatch.undo()
+    store.close()
+    assert SqliteStore(tmp_path / "home").trials(subject(m=2)) == [timed(16)]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+def test_home_that_may_only_be_read_is_read(tmp_path, make, told):
+    SqliteStore(tmp_path / "home").add(subject(m=1), [timed(8)])
+    (tmp_path / "home").chmod(0o500)
+    try:
+        assert make().trials(subject(m=1)) == [timed(8)]
+        assert told == []
+    finally:
+        (tmp_path / "home").chmod(0o700)
+
+
 def test_newer_schema_is_read_and_not_written(tmp_path, make, told):
     SqliteStore(tmp_path / "home").add(subject(), [timed(8)])
     raw = sqlite3.connect(tmp_path / "home" / FILE_NAME)
@@ -321,7 +350,7 @@ def test_database_of_another_program_is_left_alone(tmp_path, make, told):
     store = make()
     store.add(subject(), [timed(8)])
     assert store.trials(subject()) == [timed(8)]
-    assert "another program" in told[0]
+    assert f"{tmp_path / 'home' / FILE_NAME} is an SQLite database of another program" in told[0]
     assert (tmp_path / "home" / FILE_NAME).read_bytes() == before
 
 
@@ -407,3 +436,55 @@ def test_store_that_takes_what_waited_is_read_again_at_once():
     store.close()
     assert store.info().trouble is None
     assert server.trials(subject()) == [timed(8)]
+
+
+@pytest.fixture
+def by_hand(monkeypatch):
+    """No thread tries again: a test does."""
+    monkeypatch.setattr(safe, "keep_trying", lambda late: None)
+
+
+def test_who_wants_to_hear_is_told_once_that_a_store_can_be_read_again(tmp_path, make, by_hand):
+    heard = []
+    _block(tmp_path / "home")
+    store = make(heard=heard.append)
+    assert store.verdicts(subject()) == []
+    assert store.catch_up() is not None
+    assert heard == []
+    (tmp_path / "home").unlink()
+    assert [store.catch_up(), store.catch_up()] == [None, None]
+    assert heard == [None]
+
+
+def test_store_that_another_question_found_well_is_told_too(tmp_path, make, by_hand):
+    heard = []
+    _block(tmp_path / "home")
+    store = make(heard=heard.append)
+    store.verdicts(subject())
+    (tmp_path / "home").unlink()
+    assert store.subjects() == []
+    assert heard == []  # not in the middle of a question
+    assert store.catch_up() is None
+    assert heard == [None]
+
+
+def test_what_a_store_says_while_it_is_left_alone_is_asked_again_too(by_hand):
+    server, heard, now = _Away(), [], [0.0]
+    store = SafeStore(server, warn=lambda text: None, clock=lambda: now[0], heard=heard.append)
+    server.is_away = True
+    store.add(subject(), [timed(8)])  # finds out that nobody answers
+    assert store.subjects() == [subject()]
+    server.is_away = False
+    now[0] += 1000
+    assert store.catch_up() is None
+    assert heard == [None]
+    assert server.trials(subject()) == [timed(8)]
+
+
+def test_store_that_was_never_in_trouble_has_nothing_to_tell(make, by_hand):
+    heard = []
+    store = make(heard=heard.append)
+    store.conclude(subject(), won())
+    assert store.verdicts(subject()) == [won()]
+    assert store.catch_up() is None
+    assert heard == []

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tunewise.cli.drawing import draw_options, drawn_problems
-from tunewise.cli.home import sound_store
+from tunewise.cli.home import sound_store, writable_store
 from tunewise.cli.problems import Features, gather, problem_options
 from tunewise.cli.runs import pair_up, report, tune_all
 from tunewise.cli.screen import example, json_option
@@ -51,7 +51,7 @@ def collect(
     early, and at most --budget are measured on each problem. What is known is not measured again, so the same
     command goes on where it was stopped, and a larger --num-problems adds to what is there.
     """
-    sound_store()
+    writable_store()
     asked = [*gather(given, file), *drawn_problems(**draws)]
     questions = pair_up(find(targets), asked, verb="collect")
     rows = tune_all(ctx.obj, questions, budget=budget, again=again, measure_all=True)

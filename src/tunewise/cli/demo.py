@@ -15,7 +15,7 @@ import click
 from tunewise import settings, workloads
 from tunewise.cli import demo_opencl, facts
 from tunewise.cli.explain import draw
-from tunewise.cli.home import FORGETS, at_home, sound_store
+from tunewise.cli.home import FORGETS, at_home, sound_store, writable_store
 from tunewise.cli.lessons import CONVOLVE, GEMM, ISIN, Course, Lesson, learn, side_by_side, unseen
 from tunewise.cli.problems import Features
 from tunewise.cli.progress import watching
@@ -100,7 +100,7 @@ def demo(
             return
         _refuse("needs --backend opencl", device=device)
         stack.callback(drop_heuristics)  # what the demo loads is the demo's
-        sound_store()
+        writable_store()
         questions = _questions(screen)
         rows = _tune(screen, questions, budget)
         answer_s = time_answers([question for _, question in questions])

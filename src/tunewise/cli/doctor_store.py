@@ -71,8 +71,9 @@ def _store() -> Iterator[Finding]:
         free = _free_at(place)
         is_low = free is not None and free < LOW_BYTES
         said = [_described(held, read_s), *(told if is_new else ()), *(["its disk is nearly full"] if is_low else ())]
+        said += ["it can be read but not written: nothing new is kept"] if held.is_read_only else []
         numbers = _numbers(held, read_s) | ({} if free is None else {"free_bytes": free})
-        yield Finding("store", "; ".join(said), "warning" if is_new or is_low else "ok", numbers)
+        yield Finding("store", "; ".join(said), "warning" if is_new or is_low or held.is_read_only else "ok", numbers)
         yield _activity(held)
     for number, layer in enumerate(held.layers, 1):
         yield _layer(f"layer-{number}", layer)

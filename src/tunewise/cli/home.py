@@ -61,3 +61,13 @@ def sound_store() -> Store:
     if told:
         raise StoreError(f"{told[0]} Run the command again to go on with that.")
     return store
+
+
+def writable_store() -> Store:
+    """Return the store in force; raises StoreError if it is in trouble, or would not keep what is measured now."""
+    store = sound_store()
+    held = store.info()
+    if held.is_read_only:
+        way_out = "make it and its directory writable, or set TUNEWISE_HOME to another directory"
+        raise StoreError(f"the store {held.place} can be read but not written; {way_out}")
+    return store

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tunewise import settings
-from tunewise.cli.home import sound_store
+from tunewise.cli.home import sound_store, writable_store
 from tunewise.cli.problems import Pairs
 from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
 from tunewise.decision import Failure, Timing
@@ -66,7 +66,7 @@ def import_(
     goes into the store: never an exact answer here, but a start for every search. What won becomes a table in the home,
     which answers on the device it is for.
     """
-    store = sound_store()
+    store = sound_store() if dry_run else writable_store()
     found = [read(file, name) for file in files]
     names = {old: str(new) for old, new in (rename or {}).items()}
     plan = plan_import(found, store, decision=decision, nearest=nearest, rename=names, on_conflict=on_conflict)

@@ -16,7 +16,7 @@ from tunewise.session import Decision
 Features = Mapping[str, Any]
 
 _PAIR = re.compile(r"""\s*([^=,\s]+)\s*=\s*("[^"]*"|'[^']*'|[^,"']*?)\s*(?:,|$)""")
-_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)  # Python does not read longer ones; as a number it is out of range
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MAX_BYTES = 64 << 20
 _MOST_UNKNOWN = 16  # features guessed before we stop asking what else is missing

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tunewise.cli.backup import backup, restore
-from tunewise.cli.home import sound_store
+from tunewise.cli.home import sound_store, writable_store
 from tunewise.cli.screen import Amount, Screen, count, example, json_option, pass_screen, size
 from tunewise.decision import detect, environment
 from tunewise.errors import NotFound
@@ -97,7 +97,7 @@ def import_(screen: Screen, file: Path, as_json: bool) -> None:
 
     FILE was written by `tunewise store export`. What is known already is passed over.
     """
-    _tell_imported(screen, import_from(sound_store(), file), as_json)
+    _tell_imported(screen, import_from(writable_store(), file), as_json)
 
 
 @store.command(epilog=example("tunewise --home other store info", "tunewise store merge other"))
@@ -109,7 +109,7 @@ def merge(screen: Screen, other: str, as_json: bool) -> None:
 
     OTHER is its home directory, or its file, or the address of a PostgreSQL database.
     """
-    _tell_imported(screen, merge_stores(sound_store(), parse_place(other, "OTHER")), as_json)
+    _tell_imported(screen, merge_stores(writable_store(), parse_place(other, "OTHER")), as_json)
 
 
 @store.command(

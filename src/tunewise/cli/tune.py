@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tunewise import search, workloads
-from tunewise.cli.home import sound_store
+from tunewise.cli.home import sound_store, writable_store
 from tunewise.cli.problems import Features, Pairs, gather, problem_options
 from tunewise.cli.runs import Question, check_seeds, pair_up, report, tune_all
 from tunewise.cli.screen import Amount, Screen, count, example, json_option
@@ -42,7 +42,11 @@ STRATEGIES = (search.AUTO, *(strategy.name for strategy in search.STRATEGIES))
     "--strategy", type=click.Choice(STRATEGIES), default=search.AUTO, show_default=True, help="How to search the space."
 )
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of random choices; equal seeds search alike."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of random choices; equal seeds search alike.",
 )
 @click.option("--again", is_flag=True, help="Measure although the answer is known.")
 @click.option(
@@ -67,7 +71,7 @@ def tune(
     TARGET is path/to/file.py:name, package.module:name, or a built-in decision such as gemm. What is known is not
     measured again. With --misses and no TARGET, the built-in decisions are tuned.
     """
-    sound_store()
+    writable_store()
     decisions = find(targets)
     check_seeds(ctx.obj, decisions, plan["seeds"])
     asked = gather(given, file)

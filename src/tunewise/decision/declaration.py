@@ -1,7 +1,7 @@
 """Declarations: the facts of a decision, validated once."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -130,7 +130,11 @@ class Declaration:
 
     def _words(self, field_name: str) -> tuple[str, ...]:
         words = getattr(self, field_name)
-        if isinstance(words, str) or not all(isinstance(word, str) and word for word in words):
+        if (
+            isinstance(words, str)
+            or not isinstance(words, Iterable)
+            or not all(isinstance(word, str) and word for word in words)
+        ):
             raise InvalidDecision(f"{self.name}: {field_name}={words!r} is not a list of names such as ['numpy']")
         return tuple(words)
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from tunewise.errors import InvalidPolicy, MeasureWarning
+from tunewise.settings import brief, is_time
 
 Clock = Literal["cpu", "wall", "device"]
 Cache = Literal["warm", "cold"]
 Isolation = Literal["worker", "fresh", "none"]
 ADVISED_STEPS = 5
+_TOO_MUCH = 2**63  # for the system, as a limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,13 @@ class Policy:
         _one_of("isolation", self.isolation, get_args(Isolation))
         for name in ("timeout_s", "compile_timeout_s", "min_sample_s"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-                raise InvalidPolicy(f"{name}={value!r} is not a positive number of seconds")
+            if not is_time(value):
+                raise InvalidPolicy(f"{name}={brief(value)} is not a positive number of seconds")
         for name, least in (("threads", 1), ("steps", 1), ("warmup_steps", 0), ("memory_limit_bytes", 1 << 20)):
             value = getattr(self, name)
             is_open = value is None and name != "threads"
-            if not is_open and (type(value) is not int or value < least):
-                raise InvalidPolicy(f"{name}={value!r} is not a whole number of at least {least}")
+            if not is_open and (type(value) is not int or not least <= value < _TOO_MUCH):
+                raise InvalidPolicy(f"{name}={brief(value)} is not a whole number of at least {least} and below 2**63")
         if self.steps is not None and self.steps < ADVISED_STEPS:
             warnings.warn(
                 f"steps={self.steps} is too few to tell close configs apart; at least {ADVISED_STEPS} are advised",

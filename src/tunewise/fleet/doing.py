@@ -19,6 +19,7 @@ from tunewise.search import RandomSearch
 from tunewise.session import context, events
 from tunewise.session.building import built
 from tunewise.session.plan import Plan, Task
+from tunewise.session.priors import winners
 from tunewise.session.run import Run
 from tunewise.session.tune import tune
 from tunewise.store import Store
@@ -83,15 +84,10 @@ class Doer:
         """Let what won this problem on other machines meet the default here."""
         target = self._targets[unit.work]
         subject = target.subject(self._plan.work[unit.work].problems[unit.problem])
-        default, digest = dict(target.declaration.default), subject.digest
-        winners: dict[str, Config] = {}
-        for other in self._store.subjects(subject.decision):
-            if other.problem == subject.problem and other.digest != digest:
-                for verdict in self._store.verdicts(other)[-1:]:
-                    winners[canonical.encode(dict(verdict.winner))] = dict(verdict.winner)
-        found = [winner for winner in winners.values() if winner != default][:_MOST_WINNERS]
-        if not winners:
+        won = [winner.config for winner in winners(self._store, subject, most=_MOST_WINNERS, only_same=True)]
+        if not won:
             return Report(unit.id, "done", known=True, why="no other machine has tuned this problem")
+        found = [dict(config) for config in won if config != target.declaration.default]
         budget = min(self._plan.budget, 1 + len(found))
         return self._tune(unit, seeds=found, heuristics=False, budget=budget)
 

@@ -1,10 +1,6 @@
-"""The driver of a fleet: joins the Ray cluster, keeps an actor on every device, and hands out units until none is left.
-
-It runs in a process of its own, because a Ray driver ends with its cluster's head; whoever started it starts it again.
-"""
+"""The driver of a fleet: keeps an actor on every device of a Ray cluster, and hands out units until none is left."""
 
 import os
-import signal
 import socket
 import threading
 import time
@@ -14,20 +10,18 @@ from typing import Any
 
 from tunewise import settings
 from tunewise.decision import canonical
-from tunewise.errors import StoreError, TunewiseError
+from tunewise.errors import StoreError
 from tunewise.eventlog import INFO, WARNING
 from tunewise.fleet import lines, plans, ray_side
 from tunewise.fleet.device import HANDSHAKE
 from tunewise.fleet.line import Line
 from tunewise.fleet.plans import FleetPlan, Unit
 from tunewise.fleet.telling import Held, Teller
-from tunewise.session import configure
 from tunewise.session.context import current_store
 from tunewise.store import Sign
 
 PATIENCE_S = 60.0  # for a device that does not answer, and for a node where there is none
 _OPENING_S = 180.0
-_JOINING_S = 30.0
 _ROUND_S = 0.2
 _NODES_S, _LOOK_S, _TELL_S = 1.0, 1.0, 0.5
 _WINDING_UP_S = 60.0  # for the evaluations at hand when somebody wants to stop
@@ -84,7 +78,7 @@ class Driver:
         nodes = ray_side.alive_nodes()
         _check_store(nodes)
         for node in nodes:
-            shape = _shape(node)
+            shape = ray_side.shape(node)
             gpus = int(shape["gpus"])
             for place in range(gpus or (self._plan.devices if shape["cpus"] else 0)):
                 key = f"{node['NodeID'][:12]}.{place}"
@@ -291,53 +285,6 @@ class Driver:
         return True
 
 
-def main() -> None:
-    """Be the driver: the first message says where and what to run, a later one asks to stop.
-
-    Without a plan it tells which nodes there are.
-    """
-    told, asked = lines.Writer(lines.own_output()), iter(lines.Reader(0))
-    job = next(asked, {})
-    try:
-        watch = threading.Timer(_JOINING_S, _give_up, (told, job["address"]))
-        watch.start()
-        ray_side.connect(job["address"])
-        watch.cancel()
-        if "plan" not in job:
-            told.send({"nodes": [_shape(node) for node in ray_side.alive_nodes()]})
-            os._exit(0)
-        if job["place"]:
-            configure(store=job["place"])
-        driver = Driver(plans.read(job["plan"]), job["program"], job["place"], told)
-        threading.Thread(target=_listen, args=(asked, driver), daemon=True).start()
-        told.send({"end": driver.run()})
-    except TunewiseError as error:
-        told.send({"error": type(error).__name__, "said": str(error)})
-    os._exit(0)  # Ray's own end takes seconds, and the cluster notices ours at once
-
-
-def _listen(asked: Any, driver: Driver) -> None:
-    for message in asked:
-        if "stop" in message:
-            driver.stop()
-    os.kill(os.getpid(), signal.SIGKILL)  # whoever started us is gone: nobody may go on measuring for it
-
-
-def _give_up(told: lines.Writer, address: str) -> None:
-    """End a driver that Ray keeps waiting for a cluster which does not let it in."""
-    said = (
-        f"the Ray cluster at {address} let nobody in within {_JOINING_S:g} s; see whether it is well with: ray status"
-    )
-    told.send({"error": "NotFound", "said": said})
-    os._exit(1)
-
-
-def _shape(node: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what counts of a node: where it is, and what it has. One without CPUs is to be left alone."""
-    has = node["Resources"]
-    return {"host": node["NodeManagerHostname"], "cpus": int(has.get("CPU", 0)), "gpus": int(has.get("GPU", 0))}
-
-
 def _check_store(nodes: list[dict[str, Any]]) -> None:
     """Raise StoreError where machines are to share a file."""
     chosen = settings.current()
@@ -348,7 +295,3 @@ def _check_store(nodes: list[dict[str, Any]]) -> None:
             f"a plan on {len(machines)} machines needs a store that they share, and {place} is a file on this one: "
             "set TUNEWISE_STORE to a PostgreSQL address on each of them"
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -3,6 +3,7 @@
 import importlib
 import logging
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 from tunewise import settings
@@ -37,6 +38,12 @@ def connect(address: str) -> None:
 def alive_nodes() -> list[dict[str, Any]]:
     """Return the nodes that the cluster counts as alive."""
     return [node for node in ray().nodes() if node["Alive"]]
+
+
+def shape(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what counts of a node: where it is, and what it has. One without CPUs is to be left alone."""
+    has = node["Resources"]
+    return {"host": node["NodeManagerHostname"], "cpus": int(has.get("CPU", 0)), "gpus": int(has.get("GPU", 0))}
 
 
 def start_actor(node: str, gpus: int, program: str, opening: str) -> Any:

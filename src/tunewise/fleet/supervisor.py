@@ -144,7 +144,7 @@ class Supervisor:
         place = chosen.store or chosen.home
         log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the driver
         environment = ["env", *self._nodes.environment] if self._nodes is not None else []
-        command = [*environment, sys.executable, "-m", "tunewise.fleet.driver"]
+        command = [*environment, sys.executable, "-m", "tunewise.fleet.driver_process"]
         process = start_below(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         self._driver = _Driver(process, log)
         job = {
@@ -233,7 +233,7 @@ class Supervisor:
 def nodes_at(address: str) -> list[dict[str, Any]] | None:
     """Return the nodes of a cluster with their CPUs and GPUs; None if there is no cluster at the address."""
     ray_side.ray()
-    command = [sys.executable, "-m", "tunewise.fleet.driver"]
+    command = [sys.executable, "-m", "tunewise.fleet.driver_process"]
     process = start_below(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdin is not None
     assert process.stdout is not None

@@ -18,6 +18,7 @@ _MAX_CHECK_S = 2.0  # repeated checks of a winner stop here
 _SUSPICIOUS = 3.0  # this much slower on fresh arguments than on known ones: it remembers instead of computing
 _PAIR_S = 3e-3  # a pair takes about this long where calls are short
 MIN_TURNS, MAX_TURNS = 3, 15  # beside a busy process, 15 turns of 0.1 ms tell 3 % apart 97 times in 100; one turn 62
+_SHORT = 4  # times shorter than it should be, a sample says that something disturbed the one its length was set by
 _LOADING_S = 1e-4  # a first launch finds cold caches and new code: it may take this much longer than a later one
 _WAITING_CALLS = 3  # all of them must have waited
 _DETAIL = 2000
@@ -77,11 +78,24 @@ class Bench:
         return Timing((sample_s,), compile_s)
 
     def _sample(self, config: Config, n: int) -> Outcome:
-        function, calls = self._warm(config)
-        return Timing(tuple(self._timed(function, calls) for _ in range(n)))
+        while True:
+            function, calls = self._warm(config)
+            samples_s = tuple(self._timed(function, calls) for _ in range(n))
+            if not self._is_lengthened(config, calls, samples_s):
+                return Timing(samples_s)
 
     def _pair(self, incumbent: Config, challenger: Config, turns: int | None) -> tuple[float, float]:
-        sides = _alike([self._warm(config) for config in (incumbent, challenger)])
+        both = incumbent, challenger
+        while True:
+            sides = _alike([self._warm(config) for config in both])
+            taken = self._by_turns(sides, turns)
+            longer = [self._is_lengthened(*one) for one in zip(both, (calls for _, calls in sides), taken, strict=True)]
+            if not any(longer):
+                return lower_half_mean(taken[0]), lower_half_mean(taken[1])
+
+    def _by_turns(
+        self, sides: Sequence[tuple[Callable[..., Any], int]], turns: int | None
+    ) -> tuple[list[float], list[float]]:
         taken: tuple[list[float], list[float]] = ([], [])
         spent_s, turn = 0.0, 0
         while turn < (turns or MIN_TURNS) or (turns is None and turn < MAX_TURNS and spent_s < _PAIR_S):
@@ -90,7 +104,7 @@ class Bench:
                 taken[which].append(self._timed(function, calls))
                 spent_s += taken[which][-1] * calls
             turn += 1
-        return lower_half_mean(taken[0]), lower_half_mean(taken[1])
+        return taken
 
     def _verify(self, config: Config, repeats: int) -> Outcome | None:
         function = self._function(config)
@@ -161,6 +175,14 @@ class Bench:
             if wanted <= calls or calls >= self._most_calls:
                 return sample_s, calls
             calls = min(self._most_calls, max(2 * calls, wanted))
+
+    def _is_lengthened(self, config: Config, calls: int, samples_s: Sequence[float]) -> bool:
+        """Return whether samples are far too short to be compared with others; the next ones have more calls."""
+        least_s, wanted_s = min(samples_s, default=inf), self._work.policy.min_sample_s
+        if calls >= self._most_calls or _SHORT * least_s * calls >= wanted_s:
+            return False
+        self._calls[canonical.encode(config)] = min(self._most_calls, max(2 * calls, calls_for(least_s, wanted_s)))
+        return True
 
     def _function(self, config: Config) -> Callable[..., Any]:
         key = canonical.encode(config)

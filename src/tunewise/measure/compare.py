@@ -10,6 +10,7 @@ from math import comb
 from statistics import median
 
 MARGIN = 0.01
+LEAST_S = 1e-8  # a call differs by this much from its equal by nothing but where its objects lie in memory
 CLEAR = 0.1  # a gain that quick pairs can show
 # After so many pairs, stop if the chance of such a run of wins between equals is below this; the sum stays below 1 %.
 LOOKS = ((10, 0.001), (20, 0.0015), (40, 0.0065))
@@ -56,8 +57,9 @@ def _judge(taken: Sequence[tuple[float, float]], threshold: float) -> Comparison
     ratios = [incumbent / challenger for incumbent, challenger in taken]
     wins = sum(ratio > 1 for ratio in ratios)
     p_value, gain = sign_test(wins, sum(ratio != 1 for ratio in ratios)), median(ratios)
+    saved_s = median(incumbent - challenger for incumbent, challenger in taken)
     return Comparison(
-        is_win=p_value <= threshold and gain >= 1 + MARGIN,
+        is_win=p_value <= threshold and gain >= 1 + MARGIN and saved_s >= LEAST_S,
         gain=gain,
         p_value=p_value,
         incumbent_s=tuple(incumbent for incumbent, _ in taken),

@@ -26,6 +26,7 @@ _OUR_FRAMES = re.compile(
     rb'(?:^  File "' + re.escape(worker.__file__.encode()) + rb'".*\n(?:^  File .*\n)*)|(?:^Extension modules: .*\n?)',
     re.M,
 )
+_LONGEST_S = 1e6  # that a socket is told to wait: far more is too long for its clock
 _CONTROL_S = 60.0  # forking a very large process takes its time
 _DYING_S = 0.5  # between the end of the channel and the end of the process
 
@@ -163,7 +164,7 @@ class Held:
         os.close(self._pidfd)
 
     def _send(self, frame: bytes, deadline: float) -> None:
-        self._channel.settimeout(max(deadline - time.monotonic(), 0.001))
+        self._channel.settimeout(min(max(deadline - time.monotonic(), 0.001), _LONGEST_S))
         try:
             self._channel.sendall(frame)
         except TimeoutError:

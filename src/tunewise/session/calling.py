@@ -9,7 +9,8 @@ from tunewise.session import agreeing, background, context, determinism, on_call
 from tunewise.settings import Mode
 
 if TYPE_CHECKING:
-    from tunewise.session.decision import Decision, Implementation
+    from tunewise.session.decision import Decision
+    from tunewise.session.implementation import Implementation
     from tunewise.session.tune import Tuning
 
 _PLAIN = context.Frame("tune")  # where the mode comes from elsewhere: a tuning run has its usual bounds
@@ -65,8 +66,8 @@ class Call:
         return tuning.answer
 
     def _tune(self, plan: Mapping[str, Any]) -> "Tuning":
-        is_all = self._mode == "collect"
-        return self._made._tune(self._args, self._kwargs, self._features, measure_all=is_all, **plan)
+        chosen = self._made._planned({"measure_all": self._mode == "collect", **plan})
+        return self._made._tune(self._args, self._kwargs, self._features, chosen)
 
     def _beside(self, known: Answer) -> Answer:
         """Return the answer there is, and have a better one found in the background.

@@ -14,7 +14,7 @@ from tunewise import eventlog, settings
 from tunewise.decision import Policy, Rung
 from tunewise.errors import InvalidSetting
 from tunewise.formats.pins import read as read_pins
-from tunewise.session import determinism
+from tunewise.session import amounts, determinism
 from tunewise.session.events import Listener, ignore
 from tunewise.settings import Mode, OnDeterministic
 from tunewise.store import Store, open_store, renew_in_children
@@ -253,9 +253,9 @@ def frame(name: Mode, *, accept: frozenset[str] = frozenset(), **bounds: Any) ->
     for which in ("thorough", "background"):
         if type(bounds.get(which, False)) is not bool:
             raise InvalidSetting(f"{which}={bounds[which]!r} is neither True nor False")
-    made = _frame(settings.parse_mode(name), accept, **bounds)
-    made.policy(Policy())  # a number of steps that makes no sense is refused here, and one that is too small warns
-    return made
+    # A number of steps that makes no sense is refused here, and one that is too small warns.
+    Frame(settings.parse_mode(name), accept, **bounds).policy(Policy())
+    return _frame(name, accept, **bounds)
 
 
 @functools.lru_cache(_KEPT_FRAMES)
@@ -286,9 +286,6 @@ def check_bounds(accept: frozenset[str], bounds: Mapping[str, Any]) -> None:
         there_are = ", ".join(sorted(_ACCEPTABLE))
         raise InvalidSetting(f"accept={sorted(unknown)} is not a rung that can be accepted; there are: {there_are}")
     for which in ("seconds", "total_seconds"):
-        value = bounds.get(which)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-            raise InvalidSetting(f"{which}={value!r} is not a positive number of seconds")
-    budget = bounds.get("budget")
-    if budget is not None and (type(budget) is not int or budget < 1):
-        raise InvalidSetting(f"budget={budget!r} is not a number of evaluations of at least 1")
+        amounts.check_seconds(which, bounds.get(which))
+    if bounds.get("budget") is not None:
+        amounts.check_budget(bounds["budget"])

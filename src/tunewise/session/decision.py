@@ -1,6 +1,8 @@
-"""What users hold in their hands: a decision, and a function that makes it on every call."""
+"""What users hold in their hands: a decision, which remembers what was found out about it."""
 
 import functools
+import inspect
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,13 +27,11 @@ from tunewise.decision import (
     environment,
 )
 from tunewise.decision.source import fingerprint
-from tunewise.errors import EnvironmentWarning, InvalidDecision, InvalidProblem, MissingPart
-from tunewise.measure import measurer_for
-from tunewise.measure.work import Work
-from tunewise.session import agreeing, calling, context, determinism, journal, registry, shelf, signs, traced
+from tunewise.errors import EnvironmentWarning, InvalidConfig, InvalidDecision, InvalidProblem, MissingPart
+from tunewise.session import agreeing, context, determinism, functions, journal, registry, shelf, signs, traced
+from tunewise.session.implementation import Implementation
 from tunewise.session.ladder import Explanation, Pin, Question, climb, explain, unlike
 from tunewise.session.misses import Misses
-from tunewise.session.plan import Plan, Task
 from tunewise.session.tune import Tuning
 from tunewise.settings import MEASURING, Mode, parse_mode
 from tunewise.store import Store, renew_in_children
@@ -89,7 +89,7 @@ class Decision(Declaration):
         context.remember_to_forget(self)
 
     @overload
-    def implementation(self, function: Callable[..., Any]) -> "Implementation": ...
+    def implementation(self, function: Callable[..., Any]) -> Implementation: ...
     @overload
     def implementation(
         self,
@@ -98,7 +98,7 @@ class Decision(Declaration):
         load: Callable[[Config], object] | None = None,
         facts: Callable[[], Mapping[str, Any]] | None = None,
         writes: Sequence[int] = (),
-    ) -> Callable[[Callable[..., Any]], "Implementation"]: ...
+    ) -> Callable[[Callable[..., Any]], Implementation]: ...
     def implementation(
         self,
         function: Callable[..., Any] | None = None,
@@ -136,7 +136,8 @@ class Decision(Declaration):
 
     def tune(self, features: Mapping[str, Any], **plan: Any) -> Tuning:
         """Tune a problem given by its features; the decision's `inputs` make the arguments. Takes what `Plan` takes."""
-        return self.bound().tune(*self.make_inputs(features), **plan)
+        made, args = self.bound(), self.make_inputs(features)
+        return made._tune(args, {}, made._features(args, {}), made._planned(plan))
 
     def collect(self, problems: Iterable[Mapping[str, Any]], *, budget: int = 1000, **plan: Any) -> list[Tuning]:
         """Measure every config (at most `budget`) on every problem, none dropped early, for a data set."""
@@ -144,6 +145,9 @@ class Decision(Declaration):
 
     def pin(self, config: Mapping[str, Any], **when: Feature) -> None:
         """Insist on a config, for all problems or for those with the given features. The latest pin wins."""
+        if not isinstance(config, Mapping):
+            raise InvalidConfig(f"{self.name}: {config!r} is not a config such as {{'tile': 8}}")
+        self.problem(when)
         whole = self.space.config({**self.default, **config})
         self._own.pins.append(Pin(MappingProxyType(whole), when))
         self.forget()
@@ -214,7 +218,7 @@ class Decision(Declaration):
             own.environment = here
         return Subject(self.name, problem, tuple(sorted(self.policy.key.items())), here)
 
-    def bound(self) -> "Implementation":
+    def bound(self) -> Implementation:
         """Return the function that does the work; raises MissingPart if none was given."""
         if self._own.bound is None:
             raise MissingPart(
@@ -241,9 +245,10 @@ class Decision(Declaration):
                 raise InvalidProblem(f"{self.name}: inputs for ({problem}) make arguments of the problem ({made})")
         return args
 
-    def _bind(self, function: Callable[..., Any], **options: Any) -> "Implementation":
+    def _bind(self, function: Callable[..., Any], **options: Any) -> Implementation:
         if not callable(function):
             raise InvalidDecision(f"{self.name}: {function!r} is not a function")
+        functions.check_takes(self.name, function, self.space.names)
         bound = Implementation(self, function, **options)
         self._own.bound, self._own.facts = bound, None
         self.forget()
@@ -341,127 +346,6 @@ class Decision(Declaration):
             own.hot[own.pick(features if self.buckets else problem)] = answer
 
 
-class Implementation:
-    """A function that asks its decision for a config on every call."""
-
-    def __init__(
-        self,
-        decision: Decision,
-        function: Callable[..., Any],
-        *,
-        build: Callable[[Config], object] | None = None,
-        load: Callable[[Config], object] | None = None,
-        facts: Callable[[], Mapping[str, Any]] | None = None,
-        writes: tuple[int, ...] = (),
-    ) -> None:
-        functools.update_wrapper(self, function)  # first: attributes of the function must not replace ours
-        self.decision = decision
-        self._function, self._writes = function, writes
-        self._build, self._load, self._facts = build, load, facts
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run with the config the ladder gives. In `tune` and `collect` mode a new problem is measured first."""
-        config = self.decide(*args, **kwargs).config
-        return self._function(*args, **({**config, **kwargs} if kwargs else config))
-
-    def decide(self, *args: Any, **kwargs: Any) -> Answer:
-        """Return the answer for these arguments; in `tune` and `collect` mode, tune a new problem first."""
-        decision, features = self.decision, self._features(args, kwargs)
-        answer = decision.decide(features)
-        if answer.rung == "pin" or decision.mode_in_force() not in MEASURING:
-            return answer
-        if answer.rung == "memory" and not calling.wants_all(decision):
-            return answer
-        return calling.Call(self, args, kwargs, features).answer(answer)
-
-    def tune(self, *args: Any, **plan: Any) -> Tuning:
-        """Tune the problem these arguments are, unless it is known; the answer is remembered for good.
-
-        Keywords are those of `Plan`: budget, seconds, seeds, heuristics, strategy, seed, again, wait_s, measure_all,
-        listener.
-        """
-        return self._tune(args, {}, self._features(args, {}), **plan)
-
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """Return where the answer for these arguments comes from, rung by rung."""
-        return self.decision.explain(self._features(args, kwargs))
-
-    def task(self, *args: Any) -> Task:
-        """Return the tuning task these arguments are: what to run, how to build it and what it will be filed under."""
-        return self._task(args, {}, self._features(args, {}))
-
-    def facts(self) -> dict[str, Any]:
-        """Return what must match besides the device: the fingerprint of the source, and what `facts` adds."""
-        return {"source": fingerprint(self._function), **(self._facts() if self._facts else {})}
-
-    def _features(self, args: Args, kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self.decision.features is None:
-            raise MissingPart(f"{self.decision.name} has no features: declare features=lambda ...: {{...}} to call it")
-        if not kwargs:
-            return self.decision.features(*args)
-        return self.decision.features(*args, **{k: v for k, v in kwargs.items() if k not in self.decision.space.names})
-
-    def _tune(self, args: Args, kwargs: Mapping[str, Any], features: Mapping[str, Any], **plan: Any) -> Tuning:
-        chosen = _plan(self.decision, plan)
-        if determinism.is_on() or self.decision.mode_in_force() == "replay":
-            return self._replayed(features, chosen)
-        task = self._task(args, kwargs, features)
-        try:
-            tuning = agreeing.tuned(task, chosen, context.current_store(), measurer_for)
-        except BaseException:
-            self.decision.forget()
-            raise
-        self.decision._own.misses.drop(task.subject.problem)
-        if tuning.verdict is None and tuning.answer.rung == "memory":  # known already, so nothing else has changed
-            self.decision._look_again(features)
-        else:
-            self.decision.forget()
-        return tuning
-
-    def _replayed(self, features: Mapping[str, Any], plan: Plan) -> Tuning:
-        """Return the recorded answer; where there is none, refuse to find one."""
-        answer = self.decision.decide(features)
-        if answer.rung == "default" or plan.again or plan.measure_all:
-            is_on = determinism.is_on()
-            reason = "PyTorch is to use deterministic algorithms" if is_on else "the mode here is replay"
-            determinism.refuse(f"{self.decision.name} ({self.decision.problem(features)})", reason, stacklevel=5)
-        return Tuning(answer)
-
-    def _task(self, args: Args, kwargs: Mapping[str, Any], features: Mapping[str, Any]) -> Task:
-        decision = self.decision
-        problem = decision.problem(features)
-        work = self._work(args, kwargs, problem)
-        sources = shelf.sources_for(decision)
-        return Task(decision, decision.subject(problem), work, self._build, decision.hardware(), sources)
-
-    def _work(self, args: Args, kwargs: Mapping[str, Any], problem: Problem) -> Work:
-        decision, check, frame = self.decision, self.decision.check, self.decision.frame()
-        # A parameter that the caller fixes for one call must not be fixed for all candidates.
-        given = {name: value for name, value in kwargs.items() if name not in decision.space.names}
-        more: list[Args] = []
-        if decision.inputs is not None and check.is_on:
-            more += [decision.inputs(problem, seed) for seed in (1, 2)]
-        if check.inputs is not None and check.is_on:
-            more += list(check.inputs(problem))
-
-        def prepare(config: Config) -> Callable[..., Any]:
-            if self._load is not None:
-                self._load(config)
-            return functools.partial(self._function, **{**config, **given})
-
-        return Work(
-            prepare=prepare,
-            args=args,
-            default=dict(decision.default),
-            check=check,
-            inputs=tuple(inputs if isinstance(inputs, tuple) else (inputs,) for inputs in more),
-            writes=self._writes,
-            policy=decision.policy if frame is None else frame.policy(decision.policy),
-            is_prebuilt=self._build is not None and self._load is not None,
-        )
-
-
-traced.instead_of(Implementation.__call__, traced.call)
 traced.instead_of(Decision.decide, traced.decide)
 
 
@@ -483,16 +367,10 @@ def choice(
         return ways[choice](*args, **kwargs)
 
     run.__name__ = run.__qualname__ = name
+    run.__module__ = sys._getframe(1).f_globals.get("__name__", run.__module__)
+    with suppress(TypeError, ValueError):  # of some functions that are not written in Python nothing is known
+        run.__signature__ = inspect.signature(ways[default])  # type: ignore[attr-defined]
     return decision.implementation(facts=lambda: {"source": fingerprint(tuple(ways.values()))})(run)
-
-
-def _plan(decision: Decision, options: Mapping[str, Any]) -> Plan:
-    known = set(Plan.__dataclass_fields__)
-    for name in options:
-        if name not in known:
-            raise InvalidDecision(f"{decision.name}: tune has no option {name!r}; there are {', '.join(sorted(known))}")
-    waits = {"wait_s": settings.current().wait_s, **options}
-    return Plan(**waits)
 
 
 def _frozen(answer: Answer) -> Answer:

@@ -9,7 +9,7 @@ from tunewise.decision import Config, Declaration, Hardware, Subject, detect
 from tunewise.errors import InvalidSetting
 from tunewise.measure.work import Work
 from tunewise.search import AUTO
-from tunewise.session import events, shelf
+from tunewise.session import amounts, events, shelf
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,17 @@ class Plan:
     listener: events.Listener = events.ignore
 
     def __post_init__(self) -> None:
-        if type(self.budget) is not int or self.budget < 1:
-            raise InvalidSetting(f"budget={self.budget!r} is not a number of evaluations of at least 1")
-        if self.seconds is not None and not self.seconds > 0:
-            raise InvalidSetting(f"seconds={self.seconds!r} is not a positive time")
+        amounts.check_budget(self.budget)
+        amounts.check_seconds("seconds", self.seconds)
+        amounts.check_seconds("wait_s", self.wait_s, may_be_zero=True)
+        amounts.check_seed(self.seed)
         if isinstance(self.seeds, str) or not isinstance(self.seeds, Sequence):
             raise InvalidSetting(f"seeds={reprlib.repr(self.seeds)} is not a list of configs, such as [{{'tile': 8}}]")
+        if not isinstance(self.strategy, str):
+            raise InvalidSetting(f"strategy={reprlib.repr(self.strategy)} is not a name, such as {AUTO!r}")
+        for name in ("stop", "listener"):
+            if not callable(getattr(self, name)):
+                raise InvalidSetting(f"{name}={reprlib.repr(getattr(self, name))} is not a function")
 
 
 @dataclass(frozen=True)

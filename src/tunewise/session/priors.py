@@ -46,16 +46,26 @@ def of(store: Store, subject: Subject, space: Space) -> Iterator[Prior]:
             yield Prior(other.digest, trials)
 
 
-def winners(store: Store, subject: Subject, default: Config) -> list[Winner]:
-    """Return what won elsewhere and is not the default here, each config once: the nearest subjects' first."""
+def winners(
+    store: Store,
+    subject: Subject,
+    default: Config | None = None,
+    *,
+    most: int = WINNERS,
+    only_same: bool = False,
+) -> list[Winner]:
+    """Return what won elsewhere and is not `default`, each config once, at most so many: the nearest subjects' first.
+
+    With `only_same` those of the very same problem on other machines are all looked at, and no others.
+    """
     found: list[Winner] = []
-    for other in nearest(store, subject)[:MOST]:
+    for other in _same(store, subject) if only_same else nearest(store, subject)[:MOST]:
         verdict = next(reversed(store.verdicts(other)), None)
         known = [default, *(winner.config for winner in found)]
         if verdict is not None and verdict.ending != "failed" and verdict.winner not in known:
             is_same = other.problem == subject.problem
             found.append(Winner(_whose(subject, other), verdict.winner, _where(subject, other, verdict), is_same))
-        if len(found) == WINNERS:
+        if len(found) == most:
             break
     return found
 
@@ -65,6 +75,10 @@ def nearest(store: Store, subject: Subject) -> list[Subject]:
     own = subject.digest
     others = [other for other in store.subjects(subject.decision) if other.digest != own]
     return sorted(others, key=lambda other: _distance(subject, other))
+
+
+def _same(store: Store, subject: Subject) -> list[Subject]:
+    return [other for other in nearest(store, subject) if other.problem == subject.problem]
 
 
 def _whose(ours: Subject, theirs: Subject) -> str:

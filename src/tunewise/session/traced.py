@@ -15,7 +15,8 @@ from tunewise.session import agreeing
 from tunewise.settings import MEASURING
 
 if TYPE_CHECKING:
-    from tunewise.session.decision import Decision, Implementation
+    from tunewise.session.decision import Decision
+    from tunewise.session.implementation import Implementation
     from tunewise.settings import Mode
 
 _F = TypeVar("_F", bound=Callable[..., Any])

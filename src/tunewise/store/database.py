@@ -45,6 +45,7 @@ class Database:
         self.schema = 0
         self._log = f"{path}-wal"
         self._is_durable: bool | None = None  # as the connection is set now
+        self._only_reads = False  # the connection, because the disk or the file's mode allows no more
         self._threads = threading.RLock()
         self._db: sqlite3.Connection | None = None
         self._file: _File | None = None
@@ -151,6 +152,9 @@ class Database:
         """Lend the connection under the lock between processes."""
         if self.is_read_only:
             raise StoreError(f"{self.path} is open for reading only")
+        if self._db is None or self._only_reads:
+            self._refuse_unless_writable()
+            self._close()
         with self.locks.writer():
             if self._db is not None and _identity(self.path) != self._file:
                 self._close()  # removed or set aside by somebody else: what we write must go where others look
@@ -164,9 +168,25 @@ class Database:
             assert self._db is not None
             yield self._db
 
+    @property
+    def is_only_read(self) -> bool:
+        """Whether nothing can be written, because that was not asked for or is not allowed."""
+        return self.is_read_only or self._only_reads
+
+    def _refuse_unless_writable(self) -> None:
+        if self.path.is_file() and not _is_writable(self.path):
+            raise StoreError(
+                f"the store {self.path} can be read but not written; make it and its directory writable, or set "
+                "TUNEWISE_HOME to another directory"
+            )
+
     def _open_for_reading(self) -> None:
         if self.is_read_only:
             self._open_read_only()
+        elif self.path.is_file() and not _is_writable(self.path):
+            prepare(self.path.parent)
+            self._open_read_only()
+            self._only_reads = True
         else:
             with self.locks.writer():
                 self._open()
@@ -237,7 +257,7 @@ class Database:
 
     def _close(self) -> None:
         # No lock between processes is needed: SQLite moves the log on closing only if nobody else has the file open.
-        db, self._db = self._db, None
+        db, self._db, self._only_reads = self._db, None, False
         if db is not None:
             with suppress(sqlite3.Error):
                 db.close()
@@ -249,9 +269,15 @@ class Database:
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             kind = DamagedStore if code in _DAMAGE else StoreError
-            raise kind(f"the store {self.path} cannot be used: {error}") from error
+            raise kind(self._sentence(str(error), kind)) from error
         except OSError as error:
-            raise StoreError(f"the store {self.path} cannot be used: {error.strerror or error}") from error
+            raise StoreError(self._sentence(error.strerror or str(error), StoreError)) from error
+
+    def _sentence(self, said: str, kind: type[StoreError]) -> str:
+        # What is damaged is set aside, and who only reads a store has not chosen it by its home.
+        is_ours = kind is not DamagedStore and not self.is_read_only
+        out = "; correct that, or set TUNEWISE_HOME to another directory" if is_ours else ""
+        return f"the store {self.path} cannot be used: {said}{out}"
 
     def __del__(self) -> None:
         # sqlite3's statement cache refers back to its connection, so without this it would stay open until some
@@ -271,7 +297,12 @@ class Database:
         self._threads = threading.RLock()
         if self._db is not None:
             keep_for_ever(self._db)  # closing it would undo the parent's locks
-        self._db = None
+        self._db, self._only_reads = None, False
+
+
+def _is_writable(path: Path) -> bool:
+    """Return whether SQLite may change a file: it needs room for a log beside it."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def _lenient(raw: bytes) -> str:

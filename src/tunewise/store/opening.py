@@ -16,16 +16,17 @@ def open_store(place: Settings | Place, layers: Sequence[Place] = (), *, heard: 
     """Return the user's store over read-only layers, as settings or places name them.
 
     A place is a store's directory or file, or the address of a PostgreSQL database; `heard` is told what other
-    processes conclude there. Nothing is touched before the first use, and no trouble with a disk or a server is ever
-    raised: see SafeStore.
+    processes conclude there, and when a place that was in trouble can be read. Nothing is touched before the first use,
+    and no trouble with a disk or a server is ever raised: see SafeStore.
     """
     if isinstance(place, Settings):
         layers = (*layers, *place.layers)
         place = place.store or place.home
-    top = SafeStore(store_at(place, heard=heard))
+    top = SafeStore(store_at(place, heard=heard), heard=heard)
     if not layers:
         return top
-    return LayeredStore(top, [SafeStore(store_at(layer, is_shared=True, heard=heard)) for layer in layers])
+    below = [store_at(layer, is_shared=True, heard=heard) for layer in layers]
+    return LayeredStore(top, [SafeStore(store, heard=heard) for store in below])
 
 
 def store_at(place: Place, *, is_shared: bool = False, heard: Heard | None = None) -> SqliteStore | PostgresStore:

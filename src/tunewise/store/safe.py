@@ -16,6 +16,7 @@ from tunewise.eventlog import WARNING, tell
 from tunewise.formats.records import Record
 from tunewise.store.base import Flight, Prune, Pruned, Sign, Store, StoreInfo
 from tunewise.store.catching_up import keep_trying
+from tunewise.store.listening import Heard
 from tunewise.store.locks import renew_in_children
 from tunewise.store.memory import MemoryStore
 from tunewise.store.safe_flight import SafeFlight
@@ -45,6 +46,8 @@ class SafeStore:
     While it cannot be written, new facts are kept in memory, are read from there, and are written as soon as it takes
     them again, tried a last time when the program ends. A corrupt file is renamed and a new one begun. The caller hears
     of the first trouble by one StoreWarning; nothing else is raised, except for facts that make no sense in any store.
+    `heard` is told, as of what other processes conclude, when a store that could not be read can be: answers that were
+    given without it are to be looked up again.
     """
 
     def __init__(
@@ -54,12 +57,14 @@ class SafeStore:
         warn: Callable[[str], None] = warn_once,
         clock: Callable[[], float] = time.monotonic,
         retry_s: float = RETRY_S,
+        heard: Heard | None = None,
     ) -> None:
-        self._disk = disk
+        self._disk, self._heard = disk, heard
         self._warn, self._clock, self._retry_s = warn, clock, retry_s
         self._lock = threading.RLock()
         self._reading, self._writing = Trouble("reading"), Trouble("writing")
         self._waiting: list[Callable[[Store], object]] = []
+        self._unread: Callable[[Store], object] | None = None  # the first question that it did not answer
         self._is_trying = False
         self._memory = MemoryStore()
         renew_in_children(self)
@@ -165,15 +170,21 @@ class SafeStore:
     def renew(self) -> None:
         """Begin a forked child with a lock of its own; what waits is its parent's to write."""
         self._lock = threading.RLock()
-        self._waiting, self._memory, self._is_trying = [], MemoryStore(), False
+        self._waiting, self._memory, self._is_trying, self._unread = [], MemoryStore(), False, None
 
     def catch_up(self) -> float | None:
-        """Write what waits if it is time to; return in how many seconds to try again, None if nothing waits."""
+        """Write what waits and read what could not be read, if it is time to.
+
+        Return in how many seconds to try again, None if there is nothing left to do.
+        """
         with self._lock:
             if self._waiting:
                 self._try_writing(lambda store: None)
-            self._is_trying = bool(self._waiting)
-            return self._writing.until - self._clock() if self._is_trying else None
+        self._read_again()
+        with self._lock:
+            due = [self._writing.until] * bool(self._waiting) + [self._reading.until] * (self._unread is not None)
+            self._is_trying = bool(due)
+            return min(due) - self._clock() if due else None
 
     def _asked(self, ask: Callable[[], bool]) -> bool:
         """Return what a flight says; raises StoreError if it cannot say, at once where that is known already."""
@@ -195,15 +206,40 @@ class SafeStore:
     def _read(self, ask: Callable[[Store], _T], otherwise: Callable[[], _T]) -> _T:
         began = self._clock()
         if not self._reading.is_over(began):
+            self._leave_unread(ask)
             return otherwise()
         try:
             answer = self._on_disk(ask)
         except StoreError as error:
             self._note(self._reading, error, began)
             self._warn(f"{error}. It is left out for now.")
+            self._leave_unread(ask)
             return otherwise()
         self._reading.end()
         return answer
+
+    def _leave_unread(self, ask: Callable[[Store], object]) -> None:
+        """Keep a question that had no answer, for as long as anybody wants to hear of it."""
+        if self._heard is None or self._unread is not None:
+            return
+        with self._lock:
+            self._unread = ask
+            self._keep_trying()
+
+    def _read_again(self) -> None:
+        """Ask what had no answer; where it has one now, pass on that all may have changed."""
+        if self._unread is None:
+            return
+        self._read(self._unread, lambda: None)
+        if self._reading.reason is None:
+            self._unread = None
+            assert self._heard is not None
+            self._heard(None)  # without our lock: who hears of it has locks of its own
+
+    def _keep_trying(self) -> None:
+        if not self._is_trying:
+            self._is_trying = True
+            keep_trying(self)
 
     def _write(self, act: Callable[[Store], _T]) -> _T:
         with self._lock:
@@ -214,9 +250,7 @@ class SafeStore:
             if not self._waiting:
                 atexit.register(_close, weakref.ref(self))
             self._waiting.append(act)
-            if not self._is_trying:
-                self._is_trying = True
-                keep_trying(self)
+            self._keep_trying()
         self._warn(f"{self._writing.reason}. Results are kept in memory until it can be used.")
         return kept
 

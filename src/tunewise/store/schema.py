@@ -87,8 +87,9 @@ def number(db: sqlite3.Connection) -> int:
     application = db.execute("PRAGMA application_id").fetchone()[0]
     version = int(db.execute("PRAGMA user_version").fetchone()[0])
     if application != APPLICATION_ID and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        place = db.execute("PRAGMA database_list").fetchone()[2]
         raise StoreError(
-            "the file is an SQLite database of another program; set TUNEWISE_HOME to a directory of its own"
+            f"{place} is an SQLite database of another program; set TUNEWISE_HOME to a directory of its own"
         )
     return version
 

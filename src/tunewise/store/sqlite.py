@@ -265,7 +265,7 @@ class SqliteStore:
             sqlite=sqlite3.sqlite_version,
             last_trial_at=last_trial_at,
             last_verdict_at=last_verdict_at,
-            is_read_only=self._database.is_read_only,
+            is_read_only=self._database.is_only_read,
         )
 
     def copy_to(self, path: Path, tell: Callable[[int, int], None]) -> Held:

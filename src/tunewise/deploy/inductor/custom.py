@@ -63,7 +63,7 @@ class CustomDecision:
         self.name, self.ways, self.default = name, ways, default
         self.eager = choice(f"{name}.eager", ways, default=default, **facts)
         self.decision = Decision(name, space=space, default={CHOICE: default}, backend="inductor-cpu", **facts)
-        self.decision.implementation(facts=lambda: {"source": source})(ways[default])
+        self.decision.implementation(facts=lambda: {"source": source})(lambda *args, choice: ways[choice](*args))
         self._state = custom_op.constant(self.state)
         self._is_compiling = custom_op.is_compiling()
         self.op = custom_op.register(name, ways[default], self.eager, schema)

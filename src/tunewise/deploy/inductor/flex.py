@@ -149,7 +149,7 @@ class _Bench:
             for size in sizes:  # a worker is forked from this process, and sees what was compiled before
                 self.compiled.build(self.shape, size, args)
         given = {"seeds": [_config(size) for size in sizes[1:]], "heuristics": False, "budget": len(sizes), **plan}
-        return asked._tune(args, {}, self.features, **given)
+        return asked._tune(args, {}, self.features, asked._planned(given))
 
     def _attend(self, *args: Any, q: int, kv: int) -> Any:
         return self.compiled.attention(self.shape, (q, kv))(*args)

@@ -1,0 +1,86 @@
+"""Functions as implementations: what they must take, which ones can be timed, and those that are methods."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tunewise.decision import Answer
+from tunewise.errors import InvalidDecision
+
+if TYPE_CHECKING:
+    from tunewise.session.decision import Decision
+    from tunewise.session.implementation import Implementation
+    from tunewise.session.ladder import Explanation
+    from tunewise.session.plan import Task
+    from tunewise.session.tune import Tuning
+
+_LATER = {
+    "a coroutine function": inspect.iscoroutinefunction,
+    "an asynchronous generator": inspect.isasyncgenfunction,
+    "a generator function": inspect.isgeneratorfunction,
+}
+
+
+def check_takes(decision: str, function: Callable[..., Any], names: Sequence[str]) -> None:
+    """Raise InvalidDecision if a function cannot be called with the parameters of a decision as keywords."""
+    if hasattr(function, "__signature__"):  # what it shows is not what it takes
+        return
+    try:
+        parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
+    except (TypeError, ValueError):  # it does not tell
+        return
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    taken = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    missing = [name for name in names if name not in taken]
+    if missing:
+        form = f"def {_name(function)}(..., *, {', '.join(names)})"
+        raise InvalidDecision(
+            f"{decision}: {_name(function)} does not take {', '.join(missing)} of the space; write {form}"
+        )
+
+
+def check_timed(decision: str, function: Callable[..., Any]) -> None:
+    """Raise InvalidDecision if a call of a function only prepares its work: its time would say nothing."""
+    for kind, is_one in _LATER.items():
+        if is_one(function):
+            raise InvalidDecision(
+                f"{decision}: {_name(function)} is {kind}, whose calls do their work later, so that they cannot be "
+                "timed; tune a function that runs it to its end"
+            )
+
+
+class Method:
+    """An implementation as it is looked up on an object: the object comes first in every call, as for any method."""
+
+    def __init__(self, made: "Implementation", owner: object) -> None:
+        self.__func__, self.__self__ = made, owner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run with the config the ladder gives."""
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    @property
+    def decision(self) -> "Decision":
+        """The decision that is made on every call."""
+        return self.__func__.decision
+
+    def decide(self, *args: Any, **kwargs: Any) -> Answer:
+        """Return the answer for these arguments; in `tune` and `collect` mode, tune a new problem first."""
+        return self.__func__.decide(self.__self__, *args, **kwargs)
+
+    def tune(self, *args: Any, **plan: Any) -> "Tuning":
+        """Tune the problem these arguments are, unless it is known."""
+        return self.__func__.tune(self.__self__, *args, **plan)
+
+    def explain(self, *args: Any, **kwargs: Any) -> "Explanation":
+        """Return where the answer for these arguments comes from, rung by rung."""
+        return self.__func__.explain(self.__self__, *args, **kwargs)
+
+    def task(self, *args: Any, **kwargs: Any) -> "Task":
+        """Return the tuning task these arguments are."""
+        return self.__func__.task(self.__self__, *args, **kwargs)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
