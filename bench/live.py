@@ -38,9 +38,9 @@ STEPS = 10_000  # of the kernel, a sample: about half a millisecond
 class Burning(Replay):
     """Answers from recorded trials, after work that is the same every time."""
 
-    def first(self, config: Config, hopeless_s: float = 1e9) -> Outcome:
+    def first(self, config: Config, best_s: float = 1e9) -> Outcome:
         burn(1)
-        return super().first(config, hopeless_s)
+        return super().first(config, best_s)
 
     def sample(self, config: Config, n: int) -> Outcome:
         burn(n)

@@ -52,9 +52,9 @@ class Timed:
         self._bench = Bench(work)
         self.search_s = self.final_s = 0.0
 
-    def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+    def first(self, config: Config, best_s: float = inf) -> Outcome:
         with self._count("search_s"):
-            return self._bench.first(config, hopeless_s)
+            return self._bench.first(config, best_s)
 
     def sample(self, config: Config, n: int) -> Outcome:
         with self._count("search_s"):

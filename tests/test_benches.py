@@ -25,6 +25,7 @@ CANNOT_RUN = {  # and a word of the sentence that says why
     "kernels": "CC",
     "learned": "TUNEWISE_DATA",
     "live": "starlette",
+    "lower_half": "TUNEWISE_DATA",
     "near": "TUNEWISE_DATA",
     "neighborhood_attention": "PyTorch",
     "priors": "TUNEWISE_DATA",

@@ -53,10 +53,10 @@ def work(scratch: Path, policy: Policy = POLICY, further: dict[str, Act] | None 
 class LyingBench(Bench):
     """A bench whose clock a config has bent."""
 
-    def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+    def first(self, config: Config, best_s: float = inf) -> Outcome:
         if config["fault"] in LIES:
             return Timing(LIES[str(config["fault"])])
-        return super().first(config, hopeless_s)
+        return super().first(config, best_s)
 
 
 def note(scratch: Path, pid: int) -> None:

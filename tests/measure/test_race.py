@@ -20,7 +20,7 @@ class Scripted:
         self.order: list[int] = []
         self._breaks_after = breaks_after or {}
 
-    def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+    def first(self, config: Config, best_s: float = inf) -> Outcome:
         return self.sample(config, 1)
 
     def sample(self, config: Config, n: int) -> Outcome:
@@ -158,6 +158,33 @@ def test_who_was_slow_in_one_of_two_samples_is_not_yet_slow() -> None:
     qualifying_s = [1.0, 1.0, 1.4, 1.4, 1.0]
     (standing,) = race(measurer, runners, (Round(1, 1.3),), random.Random(0), qualifying_s)
     assert sorted(ids(standing)) == [0, 1, 3, 4]
+
+
+def qualified(noise: float, seed: int, *, seeded: int = 0) -> tuple[Moody, list[Standing]]:
+    """Race 60 configs that are each a percent slower than the one before, in the order of a noisy first sample."""
+    measurer = Moody({which: 1.01**which for which in range(60)}, noise, seed)
+    rng = random.Random(seed)
+    found = sorted((1.01**which * exp(abs(rng.gauss(0, noise))), which) for which in range(60))
+    if seeded:
+        found = [*found[-seeded:], *found[:-seeded]]
+    runners, qualifying_s = [{"id": which} for _, which in found], [time_s for time_s, _ in found]
+    return measurer, list(race(measurer, runners, PRODUCT[:3], random.Random(seed), qualifying_s, seeded))
+
+
+def test_on_a_quiet_machine_most_of_many_run_no_lap() -> None:
+    measurer, _ = qualified(0.001, 0)
+    assert [which for which, asked in measurer.asked.items() if asked] == list(range(12))
+
+
+def test_on_a_noisy_machine_more_of_many_run_and_the_best_is_kept() -> None:
+    races = [qualified(0.1, seed) for seed in range(40)]
+    assert sum(asked > 0 for measurer, _ in races for asked in measurer.asked.values()) > 40 * 15
+    assert sum(0 in ids(standings[-1]) for _, standings in races) >= 38
+
+
+def test_seeds_run_however_slow_they_qualified() -> None:
+    measurer, _ = qualified(0.001, 0, seeded=2)
+    assert [which for which, asked in measurer.asked.items() if asked] == [*range(12), 58, 59]
 
 
 def test_what_is_a_percent_behind_is_never_tied() -> None:

@@ -47,10 +47,10 @@ class Counting(Replay):
         self.firsts: Counter[tuple[int, int]] = Counter()
         self.samples: Counter[tuple[int, int]] = Counter()
 
-    def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+    def first(self, config: Config, best_s: float = inf) -> Outcome:
         self.firsts[_ab(config)] += 1
         self.samples[_ab(config)] += 1
-        return super().first(config, hopeless_s)
+        return super().first(config, best_s)
 
     def sample(self, config: Config, n: int) -> Outcome:
         self.samples[_ab(config)] += n
@@ -381,9 +381,9 @@ def test_a_seed_is_not_given_up_on_its_first_launch() -> None:
     limits: dict[tuple[int, int], float] = {}
 
     class Noting(Counting):
-        def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
-            limits[_ab(config)] = hopeless_s
-            return super().first(config, hopeless_s)
+        def first(self, config: Config, best_s: float = inf) -> Outcome:
+            limits[_ab(config)] = best_s
+            return super().first(config, best_s)
 
     run(measurer=Noting(valley), seeds=[{"a": 9, "b": 9}], budget=10, strategy="random")
     assert limits.pop((9, 9)) == inf

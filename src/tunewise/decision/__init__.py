@@ -21,6 +21,7 @@ from tunewise.decision.trial import (
     Timing,
     Trial,
     Verdict,
+    half_of,
     lower_half_mean,
     merged,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "detect",
     "environment",
     "integer",
+    "half_of",
     "lower_half_mean",
     "merged",
     "permutation",

@@ -148,13 +148,19 @@ def _spelled(parts: dict[str, Any], name: str) -> str | None:
 def lower_half_mean(samples: Sequence[float]) -> float:
     """Return the mean of the faster half: steadier than the minimum, and blind to what the machine did meanwhile.
 
-    Raises ValueError where there is no sample.
+    The middle one of an odd number is left out: with it, four spoiled samples of seven spoil the mean. Raises
+    ValueError where there is no sample.
     """
     if not samples:
         raise ValueError("no samples: a config that was never timed has no time")
     ordered = sorted(samples)
-    half = ordered[: (len(ordered) + 1) // 2]
+    half = ordered[: half_of(len(ordered))]
     return sum(half) / len(half)
+
+
+def half_of(count: int) -> int:
+    """Return how many of so many samples are their lower half; at least one."""
+    return max(count // 2, 1)
 
 
 def merged(outcomes: Sequence[Outcome]) -> Outcome:

@@ -87,10 +87,10 @@ class _Slow(Replay):
         super().__init__(trials)
         self._pause_s = pause_s
 
-    def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+    def first(self, config: Config, best_s: float = inf) -> Outcome:
         """Return the recorded outcome as one sample."""
         time.sleep(self._pause_s)
-        return super().first(config, hopeless_s)
+        return super().first(config, best_s)
 
 
 def _never(config: Config) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunewise.decision import FAILURE_KINDS, Config, Feature, Problem, canonical
+from tunewise.decision import FAILURE_KINDS, Config, Feature, Problem, canonical, half_of
 from tunewise.errors import InvalidData
 
 Floats = NDArray[np.float64]
@@ -182,7 +182,7 @@ def lower_half_means(samples: Floats, starts: Numbers) -> Floats:
             some = rows[begin : begin + _BLOCK]
             table = samples[starts[some][:, None] + np.arange(count)]
             table.sort(axis=1)
-            means[some] = table[:, : (count + 1) // 2].mean(axis=1)
+            means[some] = table[:, : half_of(count)].mean(axis=1)
     return means
 
 

@@ -1,6 +1,7 @@
 """The bench: prepares, runs, times and checks the configs of one piece of work, in whatever process it stands."""
 
 import resource
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from time import perf_counter, process_time  # bound now, so that no config can bend them later
@@ -19,7 +20,10 @@ _SUSPICIOUS = 3.0  # this much slower on fresh arguments than on known ones: it 
 _PAIR_S = 3e-3  # a pair takes about this long where calls are short
 MIN_TURNS, MAX_TURNS = 3, 15  # beside a busy process, 15 turns of 0.1 ms tell 3 % apart 97 times in 100; one turn 62
 _SHORT = 4  # times shorter than it should be, a sample says that something disturbed the one its length was set by
-_LOADING_S = 1e-4  # a first launch finds cold caches and new code: it may take this much longer than a later one
+_HOPELESS = 1.45  # a first launch this much slower than the best so far is not repeated
+_LOADING_S = 1e-4  # besides, it finds cold caches and new code: it may take this much longer than a later call
+_CLEARLY = 1.15  # this much slower is enough where it is known how much longer launches take than later calls
+_LAUNCHES, _RECENT = 8, 40  # that tell so: at least, and at most
 _WAITING_CALLS = 3  # all of them must have waited
 _DETAIL = 2000
 
@@ -36,13 +40,14 @@ class Bench:
         self._cost_s = cost_of(self._clock)
         self._ready: dict[str, Callable[..., Any]] = {}
         self._calls: dict[str, int] = {}  # how many calls make a sample of a config
+        self._longer_s: deque[float] = deque(maxlen=_RECENT)  # first launches than later calls
         self._oracle = Oracle(work, self._function)
         self._sweep: bytearray | None = None
         self._most_calls = 1 if work.policy.cache == "cold" else MAX_CALLS
 
-    def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+    def first(self, config: Config, best_s: float = inf) -> Outcome:
         """Prepare and launch a config, check the result on the tuned arguments, and return one warm sample."""
-        outcome: Outcome = self._guard(lambda: self._first(config, hopeless_s))
+        outcome: Outcome = self._guard(lambda: self._first(config, best_s))
         return outcome
 
     def sample(self, config: Config, n: int) -> Outcome:
@@ -64,7 +69,7 @@ class Bench:
         """Drop what was prepared."""
         self._ready.clear()
 
-    def _first(self, config: Config, hopeless_s: float) -> Outcome:
+    def _first(self, config: Config, best_s: float) -> Outcome:
         self._oracle.prepare()
         start = perf_counter()
         function = self._function(config)
@@ -72,10 +77,18 @@ class Bench:
         compile_s = perf_counter() - start
         if launch.reason is not None:
             return Failure("correctness", launch.reason)
-        if self._work.is_prebuilt and launch.least_s > hopeless_s + _LOADING_S:
+        if self._work.is_prebuilt and self._is_hopeless(launch.least_s, best_s):
             return Timing((launch.seconds,), compile_s)
         sample_s, self._calls[canonical.encode(config)] = self._calibrate(function)
+        self._longer_s.append(launch.least_s - sample_s)
         return Timing((sample_s,), compile_s)
+
+    def _is_hopeless(self, launch_s: float, best_s: float) -> bool:
+        """Return whether a first launch says enough: most launches here are not that much slower than later calls."""
+        limit_s = _HOPELESS * best_s + _LOADING_S
+        if len(self._longer_s) >= _LAUNCHES:
+            limit_s = min(limit_s, _CLEARLY * best_s + max(sorted(self._longer_s)[int(0.9 * len(self._longer_s))], 0.0))
+        return launch_s > limit_s
 
     def _sample(self, config: Config, n: int) -> Outcome:
         while True:

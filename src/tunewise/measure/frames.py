@@ -25,7 +25,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     config: dict[str, Value]
     rival: dict[str, Value] | None = None
     n: int = 1
-    hopeless_s: float | None = None
+    best_s: float | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -81,10 +81,10 @@ class Isolated:
     ) -> None:
         self.close()
 
-    def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+    def first(self, config: Config, best_s: float = inf) -> Outcome:
         """Prepare and launch a config in the worker and return one sample; a crash, hang or leak is a Failure."""
-        limit = hopeless_s if hopeless_s < inf else None
-        outcome = self._do(Job(verb="first", config=dict(config), hopeless_s=limit), calls=1)
+        limit = best_s if best_s < inf else None
+        outcome = self._do(Job(verb="first", config=dict(config), best_s=limit), calls=1)
         assert outcome is not None
         return outcome
 

@@ -8,13 +8,13 @@ of a few are so short that all run at one speed: they are compared lap by lap, i
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, inf, log, sqrt
 from statistics import fmean, median, pvariance
 
-from tunewise.decision import Config, Failure, Outcome, Timing, canonical, lower_half_mean, merged
+from tunewise.decision import Config, Failure, Outcome, Timing, canonical, half_of, lower_half_mean, merged
 from tunewise.measure.work import Measurer
 
-HOPELESS = 1.45  # a first launch this much slower than the best so far is not repeated
 ENTRY = 1.6  # after a single sample, anything within this of the best may still be the best
 SETTLED = 0.01  # a difference known to this costs little, whichever way it falls
 SURE = 2.5  # a difference of so many errors is one
@@ -22,11 +22,19 @@ _TIE = 0.005  # a difference that is none
 _PODIUM = 3  # so many run all regular rounds
 _FEW = 6  # runners whose lap is short
 _SEVERAL = 4  # laps that have a faster half
+_SCOUTS = 12  # run before many others, to see how far samples are off here
+_WIDE = 3.0  # errors of a typical runner that a gate leaves room for
+_NARROWEST = 0.02  # near-equals change places by this much from minute to minute
+_MOST, _MOST_ERRORS = 0.8, 1.28  # so many are within so many errors: a fifth of all samples spoiled widens all gates
+
+
+Logs = Mapping[str, Sequence[float]]  # the logarithms of each runner's samples, by its config
+Rows = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Run so many laps, then keep those within `keep` times the best, and more where the laps disagree.
+    """Run so many laps, then keep those within `keep` times the best: more where laps disagree, fewer where they agree.
 
     A round for a few is extra: the first `most` go on alone, and only while it is not settled who leads.
     """
@@ -76,10 +84,13 @@ def race(
     rounds: Sequence[Round],
     rng: random.Random,
     qualifying_s: Sequence[float] = (),
+    seeded: int = 0,
 ) -> Iterator[Standing]:
     """Race configs and yield the standing after every round; ends early when one is left or the order is settled.
 
-    `qualifying_s` has a sample of each runner from an earlier time: who was slow in one of two is not yet slow.
+    `qualifying_s` has a sample of each runner from an earlier time: who was slow in one of two is not yet slow. But
+    where many run, best first, those stay out that were farther behind than samples are off here; the first `seeded`
+    run in any case.
     """
     laps: dict[str, list[float]] = {canonical.encode(config): [] for config in runners}
     before = {canonical.encode(config): [log(s)] for config, s in zip(runners, qualifying_s, strict=False)}
@@ -92,19 +103,49 @@ def race(
         if this.most:  # who is tied stays so, even where it runs no more
             beside += [gap for gap in gaps[this.most :] if gap.is_tied]
             running = running[: this.most]
-        fresh = _run(measurer, running, this.laps, rng)
+        scouts = _scouts(running, seeded, this) if this is rounds[0] and before else len(running)
+        fresh = _run(measurer, running[:scouts], this.laps, rng)
+        if scouts < len(running):
+            fresh += _run(measurer, _worth_a_lap(running[scouts:], fresh, before), this.laps, rng)
         for config, outcome in fresh:
             if isinstance(outcome, Timing):
                 laps[canonical.encode(config)] += map(log, outcome.samples_s)
         unhurt = [config for config, outcome in fresh if isinstance(outcome, Timing)]
-        gaps = _kept(_gaps(unhurt, laps, before), this)
+        gaps = _kept(_gaps(unhurt, laps, before), this, _room(unhurt, laps, before))
         yield Standing(fresh, [*gaps, *beside])
 
 
-def _kept(gaps: Sequence[Gap], this: Round) -> list[Gap]:
+def _scouts(running: Sequence[Config], seeded: int, this: Round) -> int:
+    """Return how many run first; all, where they are not many or nobody is to be dropped."""
+    scouts = seeded + _SCOUTS
+    return scouts if this.keep < inf and len(running) > 2 * scouts else len(running)
+
+
+def _worth_a_lap(others: Sequence[Config], scouted: Sequence[tuple[Config, Outcome]], before: Logs) -> list[Config]:
+    """Return who was no farther behind the best in qualifying than the scouts' samples are apart from their laps."""
+    timed = [(canonical.encode(config), outcome.time_s) for config, outcome in scouted if isinstance(outcome, Timing)]
+    rows = [[*before[key], log(time_s)] for key, time_s in timed]
+    best = min((row[0] for row in rows), default=-inf)
+    return [config for config in others if before[canonical.encode(config)][0] - best <= _WIDE * _off(rows)]
+
+
+def _off(rows: Rows) -> float:
+    """Return by how much a sample's gap to another is off, as a logarithm: what laps disagree about, one by one."""
+    found = []
+    for earlier, later in pairwise(zip(*rows, strict=True)):
+        changes = [after - before for before, after in zip(earlier, later, strict=True)]
+        usual = median(changes)
+        found.append(sorted(abs(change - usual) for change in changes)[int(_MOST * len(changes))] / _MOST_ERRORS)
+    return fmean(found) if found else inf
+
+
+def _kept(gaps: Sequence[Gap], this: Round, off: float) -> list[Gap]:
     """Return who stays in: dropping one of a few on the word of a few laps saves little and may cost the best."""
     within = [gap for gap in gaps if gap.behind <= log(this.keep) + gap.error]
-    return within if this.most else list(gaps[: max(len(within), _PODIUM)])
+    if this.most:
+        return within
+    near = sum(gap.behind <= max(off, _NARROWEST) for gap in within)
+    return list(gaps[: max(near, min(len(within), _FEW), _PODIUM)])
 
 
 def _is_settled(second: Gap) -> bool:
@@ -124,10 +165,6 @@ def _run(measurer: Measurer, running: Sequence[Config], laps: int, rng: random.R
     return [(config, merged(taken[canonical.encode(config)])) for config in running]
 
 
-Logs = Mapping[str, Sequence[float]]  # the logarithms of each runner's samples, by its config
-Rows = Sequence[Sequence[float]]
-
-
 def _gaps(runners: Sequence[Config], laps: Logs, before: Logs) -> list[Gap]:
     """Return the runners best first."""
     keys = [canonical.encode(config) for config in runners]
@@ -138,6 +175,12 @@ def _gaps(runners: Sequence[Config], laps: Logs, before: Logs) -> list[Gap]:
         found = _all_in_all([[*before.get(key, ()), *laps[key]] for key in keys])
     gaps = [Gap(config, *gap) for config, gap in zip(runners, found, strict=True)]
     return sorted(gaps, key=lambda gap: gap.behind)
+
+
+def _room(runners: Sequence[Config], laps: Logs, before: Logs) -> float:
+    """Return how far behind one of many may be and still be the best, by what all their laps disagree about."""
+    rows = [[*before.get(key, ()), *laps[key]] for key in map(canonical.encode, runners)]
+    return _WIDE * _off(rows) / sqrt(half_of(len(rows[0]))) if len(rows) > _FEW else inf
 
 
 def _all_in_all(rows: Rows) -> list[tuple[float, float]]:

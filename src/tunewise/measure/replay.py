@@ -15,7 +15,7 @@ class Replay:
             outcomes.setdefault(canonical.encode(trial.config), []).append(trial.outcome)
         self._outcomes = {key: merged(parts) for key, parts in outcomes.items()}
 
-    def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+    def first(self, config: Config, best_s: float = inf) -> Outcome:
         """Return the recorded outcome as one sample."""
         outcome = self._recorded(config)
         return outcome if isinstance(outcome, Failure) else Timing((outcome.time_s,), outcome.compile_s)

@@ -25,11 +25,11 @@ class Work:
 class Measurer(Protocol):
     """Runs configs and times them. A misbehaving config becomes a Failure; only tunewise's own mistakes raise."""
 
-    def first(self, config: Config, hopeless_s: float = inf) -> Outcome:
+    def first(self, config: Config, best_s: float = inf) -> Outcome:
         """Prepare and launch a config for the first time and return one sample of a second, warm call.
 
         The launch is timed apart, as `compile_s`, and its result is checked on the arguments that are tuned. A launch
-        slower than `hopeless_s` is not repeated where nothing is compiled during a launch: it is the sample.
+        that is hopeless beside `best_s` is not repeated where nothing is compiled during a launch: it is the sample.
         """
 
     def sample(self, config: Config, n: int) -> Outcome:

@@ -104,8 +104,8 @@ class _Loop:
         if job.rival is not None:
             pair = self._bench.pair(job.rival, job.config, job.n or None)
             return pair if isinstance(pair, Failure) else Timing(pair)
-        hopeless_s = float("inf") if job.hopeless_s is None else job.hopeless_s
-        return self._bench.first(job.config, hopeless_s)
+        best_s = float("inf") if job.best_s is None else job.best_s
+        return self._bench.first(job.config, best_s)
 
     def _taint(self) -> str:
         return "it left a thread running" if len(sys._current_frames()) > self._threads else ""

@@ -23,7 +23,7 @@ from tunewise.decision import (
     merged,
 )
 from tunewise.measure.compare import Comparison, compare
-from tunewise.measure.race import ENTRY, HOPELESS, ROUNDS, Gap, Round, race
+from tunewise.measure.race import ENTRY, ROUNDS, Gap, Round, race
 from tunewise.measure.work import Measurer
 from tunewise.session import events, journal, priors, seeding, signs
 from tunewise.session.building import built, cores
@@ -198,16 +198,16 @@ class Run:
         for config, broken in zip(fresh, self._build(fresh), strict=True):
             if self._is_known(self._default) and self.is_over() and not insist:
                 return
-            outcome = broken or self._measurer.first(config, self._hopeless_s(config))
+            outcome = broken or self._measurer.first(config, self._best_for(config))
             self._remember([Trial(config, outcome, source, self.id, time.time())])
             self.measured += 1
             self._spent += 1
             self._tell_evaluated(config, outcome, source)
 
-    def _hopeless_s(self, config: Config) -> float:
-        """Return beyond which time a first launch is not repeated; a cold launch alone must not discredit a seed."""
+    def _best_for(self, config: Config) -> float:
+        """Return the time that a first launch is measured by; a cold launch alone must not discredit a seed."""
         is_spared = self._plan.measure_all or self._space.places(config) in self._pinned
-        return inf if is_spared else HOPELESS * self._best_s()
+        return inf if is_spared else self._best_s()
 
     def _tell_evaluated(self, config: Config, outcome: Outcome, source: str) -> None:
         default_s = self._times.get(self._space.places(self._default), inf)
@@ -232,7 +232,8 @@ class Run:
         order: Sequence[Gap] = [Gap(config, 0.0, inf) for config in runners]
         rng = random.Random(f"{self._plan.seed}/{len(self.known)}")
         qualifying_s = [self._times[self._space.places(config)] for config in runners]
-        for standing in race(self._measurer, runners, rounds, rng, qualifying_s):
+        seeded = sum(self._space.places(config) in self._pinned for config in runners)
+        for standing in race(self._measurer, runners, rounds, rng, qualifying_s, seeded):
             at = time.time()
             self._remember([Trial(config, outcome, "race", self.id, at) for config, outcome in standing.fresh])
             order = standing.order
@@ -257,10 +258,11 @@ class Run:
         return self._entrants()
 
     def _entrants(self) -> list[Config]:
-        """Return the configs that are near enough to the best, best first; seeds of any but a hopeless time."""
+        """Return who is near enough to the best: seeds of any but a hopeless time, then the others; best first."""
         best_s = self._best_s()
         limits_s = {p: (_PINNED if p in self._pinned else ENTRY) * best_s for p in self._times}
-        return [self._configs[p] for p in self._ranked() if self._times[p] <= limits_s[p]]
+        near = [p for p in self._ranked() if self._times[p] <= limits_s[p]]
+        return [self._configs[p] for p in sorted(near, key=lambda p: p not in self._pinned)]
 
     def _challenger(self, order: Sequence[Gap]) -> Config | None:
         """Return the winner of a race; of equals, the default or else the first in the space's order."""
