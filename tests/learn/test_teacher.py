@@ -10,6 +10,7 @@ from tunewise.learn import boosting, teacher
 from tunewise.learn.columns import Frame, frame
 from tunewise.learn.options import Training
 from tunewise.learn.regret import charged
+from tunewise.learn.study import study
 from tunewise.learn.teacher import Teaching, by_choice, by_parameters, teaching_for
 
 FEW = tiled(16)
@@ -53,3 +54,10 @@ def test_without_lightgbm_every_choice_is_learned_by_itself(monkeypatch: pytest.
     monkeypatch.setattr(teacher, "is_installed", lambda: False)
     assert teaching_for(FEW) is by_choice
     assert boosting.is_installed()
+
+
+@pytest.mark.parametrize(("data", "is_far"), [(FEW, True), (tiled(60), False)])
+def test_a_tree_is_trusted_as_far_out_as_its_teacher(data: DataSet, is_far: bool) -> None:
+    known = study(data, np.ones(len(data)), OPTIONS, teaching_for(data)).problems
+    for column, feature in zip(known.inputs, data.features, strict=True):
+        assert (column.value(float(8 * feature.values.max())) is not None) is is_far

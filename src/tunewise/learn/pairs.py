@@ -100,7 +100,7 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
     Raises InvalidData where nothing ran, or the configs have no parameter that a regression can look at.
     """
     known = with_times(_thinned(data, options.seed, most_rows))
-    problems = frame(known, options.margin**_REACH)
+    problems = frame(known, reach(options))
     config_inputs, settings = settings_of(known)
     order = np.argsort(known.rows.problem, kind="stable")
     rows = known.rows.take(order)
@@ -119,6 +119,11 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
         weight,
         np.log(best_s)[rows.problem],
     )
+
+
+def reach(options: Training) -> float:
+    """Return how many times beyond the sizes seen it is known how tiles fit."""
+    return options.margin**_REACH
 
 
 def crossed(problems: Floats, settings: Floats) -> Floats:

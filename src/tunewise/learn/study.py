@@ -42,7 +42,8 @@ def study(data: DataSet, weights: Floats, options: Training, teaching: Teaching)
     A tree grown on a few hundred noisy problems splits on noise. The teacher averages the noise away, and its answers
     for drawn problems show a tree where the borders run.
     """
-    known, teacher = frame(data, options.margin), teaching(data, weights, options)
+    teacher = teaching(data, weights, options)
+    known = frame(data, teacher.margin)
     drawn, origin = around(known, max(teacher.answers - len(known), len(known)), options.seed)
     shares = np.bincount(origin, minlength=len(known))
     every = np.concatenate([weights * (1 - _DRAWN), (weights / np.maximum(shares, 1))[origin] * _DRAWN])

@@ -11,7 +11,7 @@ from tunewise.learn.columns import Frame, derivations, frame, smooth
 from tunewise.learn.derived import matrix
 from tunewise.learn.keeping import boosted_on, offer
 from tunewise.learn.options import Training
-from tunewise.learn.pairs import contenders, crossed, pairs, settings_of
+from tunewise.learn.pairs import contenders, crossed, pairs, reach, settings_of
 from tunewise.learn.portfolio import cover
 from tunewise.learn.regret import expected
 
@@ -30,6 +30,7 @@ class Teacher:
     choices: Numbers
     guess: Callable[[Frame], Floats]
     answers: int  # how many problems it answers in a few seconds
+    margin: float  # so many times beyond the sizes seen it is trusted
 
 
 Teaching = Callable[[DataSet, Floats, Training], Teacher]
@@ -49,7 +50,7 @@ def by_choice(data: DataSet, weights: Floats, options: Training) -> Teacher:
         guessed: Floats = trees.predict(smooth(problems, derived)).reshape(len(problems), -1)
         return guessed
 
-    return Teacher(choices, guess, answers=8000)
+    return Teacher(choices, guess, answers=8000, margin=options.margin)
 
 
 def by_parameters(data: DataSet, _: Floats, options: Training) -> Teacher:
@@ -75,7 +76,7 @@ def by_parameters(data: DataSet, _: Floats, options: Training) -> Teacher:
         parts = range(0, len(problems), _AT_ONCE)
         return np.concatenate([answered(problems.values[part : part + _AT_ONCE]) for part in parts])
 
-    return Teacher(choices, guess, answers=1500)
+    return Teacher(choices, guess, answers=1500, margin=reach(options))
 
 
 def teaching_for(data: DataSet) -> Teaching:
