@@ -34,7 +34,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402  # after the number of threads is set
 
-from tunewise.decision import Config  # noqa: E402
+from tunewise.decision import Config, lower_half_mean  # noqa: E402
 from tunewise.errors import MissingPart  # noqa: E402
 from tunewise.formats.dataset import TIMED, Column, DataSet, Rows  # noqa: E402
 from tunewise.learn.module import module  # noqa: E402
@@ -148,7 +148,7 @@ def timed(
             for problem in some:
                 way(problem)
             taken[name].append((time.thread_time() - start) / len(some))
-    return {name: float(np.mean(sorted(times)[: (len(times) + 1) // 2])) for name, times in taken.items()}
+    return {name: lower_half_mean(times) for name, times in taken.items()}
 
 
 def asked(count: int) -> list[dict[str, Any]]:

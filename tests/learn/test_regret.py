@@ -33,6 +33,11 @@ def test_what_was_never_tried_is_judged_as_the_default() -> None:
     assert np.exp(charged(data))[0] == pytest.approx([2, 2, 1, 8])
 
 
+def test_a_default_that_was_never_tried_is_not_taken_as_a_failure() -> None:
+    data = measured({"n": [1.0]}, np.array([[NAN, 1.0, 2.0]]))
+    assert np.exp(charged(data))[0] == pytest.approx([2, 1, 2])
+
+
 def test_what_was_never_tried_is_judged_as_the_slowest_without_a_default() -> None:
     data = measured({"n": [1.0]}, np.array([[2.0, NAN, 1.0, 8.0]]), default=None)
     assert np.exp(charged(data))[0] == pytest.approx([2, 8, 1, 8])

@@ -1,5 +1,7 @@
 """Teachers know choices from parameters where these outnumber the problems, and by themselves elsewhere."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from measured import crossing
@@ -48,6 +50,11 @@ def test_every_choice_is_learned_by_itself_where_problems_are_many() -> None:
 
 def test_choices_without_parameters_are_learned_by_themselves() -> None:
     assert teaching_for(crossing(2)) is by_choice
+
+
+def test_choices_that_share_no_parameter_are_learned_by_themselves() -> None:
+    apart = tuple({f"own{number}": number, "order": "row"} for number in range(len(FEW.configs)))
+    assert teaching_for(replace(FEW, configs=apart)) is by_choice
 
 
 def test_without_lightgbm_every_choice_is_learned_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

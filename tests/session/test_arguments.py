@@ -112,6 +112,18 @@ def test_a_choice_takes_the_keywords_of_its_default_way() -> None:
         run.tune(3, bass=4)
 
 
+def test_a_keyword_stays_one_where_ways_of_a_choice_have_other_places_for_it() -> None:
+    ways = {"axis": lambda n, axis=0, kind=1: (n, axis, kind), "kind": lambda n, kind=1, axis=0: (n, axis, kind)}
+    run = tw.choice("places", ways, default="axis", features=lambda n, axis: {"n": n}, policy=IN_PROCESS)
+    assert run.tune(1, axis=5).failures == {}
+
+
+def test_a_name_of_a_place_without_keyword_is_another_keyword() -> None:
+    def function(a: int, b: int = 0, /, **more: int) -> None: ...
+
+    assert in_places(function, (1,), {"b": 5}, ()) == ((1,), {"b": 5})
+
+
 def test_a_choice_of_functions_that_tell_nothing_of_their_arguments_is_tuned_by_place() -> None:
     ways = {"max": max, "sorted": lambda values: sorted(values)[-1], "nan": lambda values: math.nan}
     run = tw.choice("largest", ways, default="max", features=lambda values: {"n": len(values)}, policy=IN_PROCESS)

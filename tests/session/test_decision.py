@@ -155,6 +155,12 @@ def test_a_pin_wins_over_memory_where_its_features_match() -> None:
     assert it.rung == "memory"
 
 
+def test_a_pin_needs_no_features_although_there_are_buckets_of_them() -> None:
+    it = Loop(buckets={"n": [10, 100]})
+    it.decision.pin({"steps": 4})
+    assert it.rung == "pin"
+
+
 def test_a_pin_outside_the_space_is_refused() -> None:
     with pytest.raises(InvalidConfig, match="steps=2 is not one of"):
         Loop().decision.pin({"steps": 2})

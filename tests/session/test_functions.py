@@ -124,3 +124,27 @@ def test_a_seed_that_cannot_be_tried_is_told_and_the_others_are_tried() -> None:
         tuning = made.tune(3, budget=2, seeds=[{"tiel": 16}, {"tile": 16}])
     assert tuning.verdict is not None
     assert [proposal.fate for proposal in tuning.verdict.proposals] == ["dropped", "tried"]
+
+
+async def later(n: int) -> int:
+    return n
+
+
+def test_a_way_of_a_choice_that_works_later_is_not_timed() -> None:
+    run = tw.choice("waits", {"now": lambda n: n, "later": later}, default="now", features=lambda n: {"n": n})
+    with pytest.raises(InvalidDecision, match="waits: later is a coroutine function"):
+        run.task(1)
+
+
+def test_a_method_is_known_by_its_object_and_function() -> None:
+    class Holder:
+        @declared().implementation
+        def go(self, n: int, *, tile: int, unroll: int) -> int:
+            """Go."""
+            return n
+
+    one, other = Holder(), Holder()
+    assert one.go == one.go
+    assert one.go != other.go
+    assert len({one.go, one.go, other.go}) == 2
+    assert (one.go.__name__, one.go.__doc__) == ("go", "Go.")

@@ -14,6 +14,7 @@ from tunewise.decision import (
     Declaration,
     Failure,
     Outcome,
+    Policy,
     Problem,
     Space,
     Subject,
@@ -274,6 +275,14 @@ def test_collecting_drops_nobody() -> None:
     measurer = Counting(valley)
     run(measurer=measurer, measure_all=True)
     assert min(measurer.samples.values()) >= 5
+
+
+def test_collecting_one_sample_of_each_needs_no_lap() -> None:
+    with pytest.warns(MeasureWarning, match="steps=1 is too few"):
+        single = Declaration("valley", space=SPACE, default={"a": 9, "b": 9}, policy=Policy(steps=1))
+    measurer = Counting(valley)
+    run(measurer=measurer, job=task(single), measure_all=True, budget=5)
+    assert len(measurer.firsts) == 5
 
 
 def test_configs_are_built_ahead_once_and_what_does_not_build_is_a_compile_failure() -> None:

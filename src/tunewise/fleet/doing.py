@@ -28,7 +28,7 @@ State = Literal["done", "failed", "busy", "stopped"]
 _WAIT_S = 1.0  # for somebody else who is at the same unit; then it goes back to the queue
 _BATCH = 8  # configs timed by turns and written at once
 _SAMPLES = 5  # of a config in a table
-_MOST_WINNERS = 9
+_MOST_WINNERS = 9  # besides the default
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class Doer:
         """Let what won this problem on other machines meet the default here."""
         target = self._targets[unit.work]
         subject = target.subject(self._plan.work[unit.work].problems[unit.problem])
-        won = [winner.config for winner in winners(self._store, subject, most=_MOST_WINNERS, only_same=True)]
+        won = [winner.config for winner in winners(self._store, subject, most=_MOST_WINNERS + 1, only_same=True)]
         if not won:
-            return Report(unit.id, "done", known=True, why="no other machine has tuned this problem")
+            return Report(unit.id, "done", known=True, why="on no other machine anything has won this problem")
         found = [dict(config) for config in won if config != target.declaration.default]
         budget = min(self._plan.budget, 1 + len(found))
         return self._tune(unit, seeds=found, heuristics=False, budget=budget)

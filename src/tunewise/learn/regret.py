@@ -31,7 +31,10 @@ def charged(data: DataSet) -> Floats:
     """
     regrets = log_regrets(data)
     slowest = _slowest(regrets)
-    fallback = slowest if data.default is None else _or(regrets[:, data.default], slowest + FAILED)
+    fallback = slowest
+    if data.default is not None:
+        default = regrets[:, data.default]
+        fallback = np.where(np.isnan(default), slowest, _or(default, slowest + FAILED))
     judged: Floats = np.where(np.isnan(regrets), fallback[:, None], regrets)
     return _or(judged, (slowest + FAILED)[:, None])
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tunewise.errors import InvalidData
 from tunewise.formats.dataset import DataSet, Floats, Numbers
 from tunewise.learn.boosting import Plan, guesses, is_installed
 from tunewise.learn.columns import Frame, derivations, frame, smooth
@@ -84,9 +85,19 @@ def teaching_for(data: DataSet) -> Teaching:
 
     With as many problems as choices, every choice is known well enough by itself.
     """
-    has_parameters = len({name for config in data.configs for name in config}) > 1
     is_wide = len(data) < len(data.configs)
-    return by_parameters if is_wide and has_parameters and is_installed() else by_choice
+    return by_parameters if is_wide and _are_told_apart(data) and is_installed() else by_choice
+
+
+def _are_told_apart(data: DataSet) -> bool:
+    """Return whether all choices differ in several parameters that each of them has: a single one is but a name."""
+    if len({name for config in data.configs for name in config}) < 2:
+        return False
+    try:
+        _, settings = settings_of(data)
+    except InvalidData:
+        return False
+    return len(np.unique(settings, axis=0)) == len(settings)
 
 
 def always_in(data: DataSet, options: Training) -> list[int]:

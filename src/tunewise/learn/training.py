@@ -19,7 +19,7 @@ from tunewise.learn.ranker import RankerLearner
 from tunewise.learn.regression import RegressionLearner
 from tunewise.learn.regret import charged, with_times
 from tunewise.learn.split import by_problem, folds, parts_of
-from tunewise.learn.tree import TreeLearner
+from tunewise.learn.tree import TreeLearner, sampled
 from tunewise.learn.validate import Validation, spread, validate
 from tunewise.models import Card, Model
 
@@ -52,7 +52,7 @@ def train(data: DataSet, options: Training = Training(), learner: str = AUTO) ->
     known, held = _apart(prepared(data, options), options)
     fits = [_scored(*fitted, known) for fitted in _fits(known, options, learner)]
     model = smallest(fits, options)
-    scores = {**model.card.scores, **_beside(known)}
+    scores = {**model.card.scores, **_beside(sampled(known, options.seed))}
     if held is not None:
         scores |= _named("test", validate(model, held))
     for name, other in options.evaluation.items():
@@ -131,7 +131,7 @@ def _scored(learner: Learner, options: Training, model: Model, data: DataSet) ->
 
 
 def _beside(data: DataSet) -> dict[str, float]:
-    """Return what the default and the best single choice cost on the same problems, to compare a model with."""
+    """Return what the default and the best single choice cost on the problems at hand, to compare a model with."""
     costs = charged(data)
     scores = {"best_single_regret": spread(costs[:, costs.mean(axis=0).argmin()]).geomean}
     return scores if data.default is None else {**scores, "default_regret": spread(costs[:, data.default]).geomean}

@@ -125,8 +125,10 @@ def _worth_a_lap(others: Sequence[Config], scouted: Sequence[tuple[Config, Outco
     """Return who was no farther behind the best in qualifying than the scouts' samples are apart from their laps."""
     timed = [(canonical.encode(config), outcome.time_s) for config, outcome in scouted if isinstance(outcome, Timing)]
     rows = [[*before[key], log(time_s)] for key, time_s in timed]
-    best = min((row[0] for row in rows), default=-inf)
-    return [config for config in others if before[canonical.encode(config)][0] - best <= _WIDE * _off(rows)]
+    if len(rows) <= _FEW:
+        return list(others)
+    limit = min(row[0] for row in rows) + max(_WIDE * _off(rows), _NARROWEST)
+    return [config for config in others if before[canonical.encode(config)][0] <= limit]
 
 
 def _off(rows: Rows) -> float:
@@ -141,6 +143,8 @@ def _off(rows: Rows) -> float:
 
 def _kept(gaps: Sequence[Gap], this: Round, off: float) -> list[Gap]:
     """Return who stays in: dropping one of a few on the word of a few laps saves little and may cost the best."""
+    if this.keep == inf:
+        return list(gaps)
     within = [gap for gap in gaps if gap.behind <= log(this.keep) + gap.error]
     if this.most:
         return within
@@ -204,6 +208,7 @@ def _apart(row: Sequence[float], leader: Sequence[float]) -> float:
 def _lap_by_lap(rows: Rows) -> list[tuple[float, float]]:
     """Return each runner's gap by the median of its differences in the faster half of the laps, and their scatter."""
     paces = [fmean(lap) for lap in zip(*rows, strict=True)]
+    # The middle lap is among the faster half: what is compared are differences within a lap, and few of them.
     quiet = sorted(range(len(paces)), key=lambda lap: paces[lap])[: (len(paces) + 1) // 2]
     scores = [median(row[lap] - paces[lap] for lap in quiet) for row in rows]
     leader = rows[scores.index(min(scores))]

@@ -43,13 +43,14 @@ def in_places(
     """
     found, rest = list(args), dict(kwargs)
     places = [parameter for parameter in _parameters(function).values() if parameter.kind in _PLACED]
+    placed = {place.name for place in places if place.kind in _NAMED}.intersection(rest)
     for parameter in places[len(args) :]:
-        is_left_out = parameter.name not in rest
-        if not rest or parameter.name in config or (is_left_out and parameter.default is parameter.empty):
+        is_left_out = parameter.name not in placed
+        if not placed or parameter.name in config or (is_left_out and parameter.default is parameter.empty):
             break
-        if is_left_out and not any(later.name in rest for later in places[len(found) :]):
+        if is_left_out and not any(later.name in placed for later in places[len(found) :]):
             break
-        found.append(rest.pop(parameter.name, parameter.default))
+        found.append(parameter.default if is_left_out else rest.pop(parameter.name))
     return tuple(found), rest
 
 

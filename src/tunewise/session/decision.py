@@ -147,7 +147,10 @@ class Decision(Declaration):
         """Insist on a config, for all problems or for those with the given features. The latest pin wins."""
         if not isinstance(config, Mapping):
             raise InvalidConfig(f"{self.name}: {config!r} is not a config such as {{'tile': 8}}")
-        self.problem(when)
+        try:
+            Problem(when)  # not by buckets: these want all features, and a pin may name some
+        except InvalidProblem as error:
+            raise InvalidProblem(f"{self.name}: {error}") from None
         whole = self.space.config({**self.default, **config})
         self._own.pins.append(Pin(MappingProxyType(whole), when))
         self.forget()
@@ -368,8 +371,12 @@ def choice(
 
     run.__name__ = run.__qualname__ = name
     run.__module__ = sys._getframe(1).f_globals.get("__name__", run.__module__)
+    run.ways = tuple(ways.values())  # type: ignore[attr-defined]
     with suppress(TypeError, ValueError):  # of some functions that are not written in Python nothing is known
-        run.__signature__ = inspect.signature(ways[default])  # type: ignore[attr-defined]
+        shown = [inspect.signature(way) for way in ways.values()]
+        # Where they differ, a keyword has no place that would be right for all.
+        if all(functions.takes(one) == functions.takes(shown[0]) for one in shown):
+            run.__signature__ = inspect.signature(ways[default])  # type: ignore[attr-defined]
     return decision.implementation(facts=lambda: {"source": fingerprint(tuple(ways.values()))})(run)
 
 

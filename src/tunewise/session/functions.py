@@ -1,6 +1,7 @@
 """Functions as implementations: what they must take, which ones can be timed, and those that are methods."""
 
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,12 +43,17 @@ def check_takes(decision: str, function: Callable[..., Any], names: Sequence[str
 
 def check_timed(decision: str, function: Callable[..., Any]) -> None:
     """Raise InvalidDecision if a call of a function only prepares its work: its time would say nothing."""
-    for kind, is_one in _LATER.items():
-        if is_one(function):
+    for kind, way in itertools.product(_LATER, getattr(function, "ways", (function,))):
+        if _LATER[kind](way):
             raise InvalidDecision(
-                f"{decision}: {_name(function)} is {kind}, whose calls do their work later, so that they cannot be "
+                f"{decision}: {_name(way)} is {kind}, whose calls do their work later, so that they cannot be "
                 "timed; tune a function that runs it to its end"
             )
+
+
+def takes(signature: inspect.Signature) -> list[inspect.Parameter]:
+    """Return the parameters of a signature, whatever they are annotated with."""
+    return [one.replace(annotation=one.empty) for one in signature.parameters.values()]
 
 
 class Method:
@@ -55,6 +61,13 @@ class Method:
 
     def __init__(self, made: "Implementation", owner: object) -> None:
         self.__func__, self.__self__ = made, owner
+        self.__name__, self.__doc__ = _name(made), made.__doc__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Method) and self.__func__ is other.__func__ and self.__self__ is other.__self__
+
+    def __hash__(self) -> int:
+        return hash((self.__func__, id(self.__self__)))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with the config the ladder gives."""

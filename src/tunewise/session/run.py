@@ -190,7 +190,7 @@ class Run:
             self._evaluate(list(configs), source)
         if self._plan.measure_all:
             laps = (self._task.work.policy.steps or _COLLECT_SAMPLES) - 1
-            self._race([config for config in fresh if self._is_timed(config)], (Round(laps, inf),))
+            self._race([config for config in fresh if self._is_timed(config)], (Round(laps, inf),) if laps else ())
 
     def _evaluate(self, configs: Sequence[Config], source: str, *, insist: bool = False) -> None:
         """Measure each config for the first time and remember it at once: a killed run never measures it again."""

@@ -185,16 +185,20 @@ class Database:
             self._open_read_only()
         elif self.path.is_file() and not _is_writable(self.path):
             prepare(self.path.parent)
+            self._refuse_link()
             self._open_read_only()
             self._only_reads = True
         else:
             with self.locks.writer():
                 self._open()
 
-    def _open(self) -> None:
-        """Open the file, creating or migrating it; the caller holds the lock between processes."""
+    def _refuse_link(self) -> None:
         if self.path.is_symlink():
             raise StoreError(f"{self.path} is a symbolic link; remove it or set TUNEWISE_HOME to another directory")
+
+    def _open(self) -> None:
+        """Open the file, creating or migrating it; the caller holds the lock between processes."""
+        self._refuse_link()
         is_new = not self.path.exists()
         if is_new:
             # Only a file that did not exist may be opened and closed by hand: closing drops SQLite's own locks on it.

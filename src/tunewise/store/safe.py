@@ -220,21 +220,24 @@ class SafeStore:
 
     def _leave_unread(self, ask: Callable[[Store], object]) -> None:
         """Keep a question that had no answer, for as long as anybody wants to hear of it."""
-        if self._heard is None or self._unread is not None:
+        if self._heard is None:
             return
         with self._lock:
-            self._unread = ask
-            self._keep_trying()
+            if self._unread is None:
+                self._unread = ask
+                self._keep_trying()
 
     def _read_again(self) -> None:
         """Ask what had no answer; where it has one now, pass on that all may have changed."""
         if self._unread is None:
             return
         self._read(self._unread, lambda: None)
-        if self._reading.reason is None:
+        with self._lock:
+            if self._reading.reason is not None:
+                return
             self._unread = None
-            assert self._heard is not None
-            self._heard(None)  # without our lock: who hears of it has locks of its own
+        assert self._heard is not None
+        self._heard(None)  # without our lock: who hears of it has locks of its own
 
     def _keep_trying(self) -> None:
         if not self._is_trying:
