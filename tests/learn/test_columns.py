@@ -12,11 +12,14 @@ from tunewise.models import Columns, Number, Word
 SIZES = st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 10**4), st.floats(0, 1)), min_size=1, max_size=20)
 
 
-@given(SIZES)
-def test_a_learner_works_out_the_same_doubles_as_a_model(sizes: list[tuple[int, int, float]]) -> None:
+@pytest.mark.parametrize("tiles", [(), (3.0, 48.0, 256.0)])
+@given(sizes=SIZES)
+def test_a_learner_works_out_the_same_doubles_as_a_model(
+    tiles: tuple[float, ...], sizes: list[tuple[int, int, float]]
+) -> None:
     m, n, share = zip(*sizes, strict=True)
     known = frame(measured({"m": m, "n": n, "share": share}, np.ones((len(sizes), 1))), margin=2.0)
-    derived = derivations(known, "remainders")
+    derived = derivations(known, "remainders", tiles)
     columns = Columns(problem=known.inputs, derived=derived)
     columns.check()
     rows = [columns.row([float(value) for value in size]) for size in sizes]
@@ -49,9 +52,24 @@ def test_nothing_is_divided_by_what_may_be_zero() -> None:
     assert ratios == [(0, 1)]
 
 
+def test_sizes_are_cut_into_the_tiles_that_are_known_and_fit() -> None:
+    known = frame(measured({"m": [50.0, 100.0], "n": [0.0, 9.0], "x": [0.5, 99.5]}, np.ones((2, 1))), margin=2.0)
+    names = Columns(problem=known.inputs, derived=derivations(known, "remainders", (6.0, 64.0, 128.0))).names
+    assert [name for name in names if "%" in name] == ["m % 6", "(m % 6) / m", "m % 64", "(m % 64) / m"]
+
+
+def test_what_a_column_is_made_of_is_kept_with_it() -> None:
+    known = frame(measured({"m": [50.0, 100.0]}, np.ones((2, 1))), margin=2.0)
+    derived = derivations(known, "remainders", (6.0, 64.0))
+    columns, numbers = needed(known.inputs, (), derived, [4])
+    columns.check()
+    assert columns.names == ("m", "m % 64", "(m % 64) / m")
+    assert numbers[4] == 2
+
+
 def test_only_columns_that_are_asked_about_are_kept() -> None:
     known = frame(measured({"m": [2.0, 4.0], "n": [1.0, 9.0]}, np.ones((2, 1))), margin=2.0)
     derived = derivations(known, "sizes")
-    columns, numbers = needed(known.inputs, derived, [0, 3])
+    columns, numbers = needed(known.inputs, (), derived, [0, 3])
     assert columns.derived == (derived[1],)
     assert (numbers[0], numbers[3]) == (0, 2)

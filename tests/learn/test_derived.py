@@ -6,7 +6,8 @@ import numpy as np
 from tiled import tiled
 
 from tunewise.formats.dataset import Column
-from tunewise.learn.derived import combined, expand, grids, matrix, needed, simple
+from tunewise.learn.columns import needed, worked_out
+from tunewise.learn.derived import combined, grids, matrix, simple
 from tunewise.learn.keeping import offer
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import Pairs, pairs
@@ -20,7 +21,7 @@ def names_of(known: Pairs, most: int = 4) -> list[str]:
     formulas, fits = simple(known)
     gains = [1.0] * 10_000
     grids(formulas, [*fits, *combined(formulas, fits, gains, most)], gains, most)
-    columns, _ = needed(known, formulas.derived, formulas.offered)
+    columns, _ = needed(known.problem_inputs, known.config_inputs, formulas.derived, formulas.offered)
     return list(columns.names)
 
 
@@ -42,9 +43,11 @@ def test_tiles_are_shared_out_over_the_cores_where_these_are_known() -> None:
 def test_arrays_hold_the_very_doubles_that_the_model_works_out() -> None:
     known = table()
     made = offer(known, seed=0)
-    columns, _ = needed(known, made.derived, range(len(known.inputs) + len(made.derived)))
+    columns, _ = needed(
+        known.problem_inputs, known.config_inputs, made.derived, range(len(known.inputs) + len(made.derived))
+    )
     columns.check()
-    every = np.stack(expand(known.values, columns.derived), axis=1)
+    every = np.stack(worked_out(known.values, columns.derived), axis=1)
     asked = [columns.row(list(values)) for values in known.values]
     assert (every == np.array(asked)).all()
     assert np.isfinite(every).all()
@@ -54,16 +57,16 @@ def test_a_column_brings_along_what_it_is_made_of_and_nothing_else() -> None:
     known = table()
     made = offer(known, seed=0)
     wanted = max(made.ranked)
-    columns, places = needed(known, made.derived, [wanted])
+    columns, places = needed(known.problem_inputs, known.config_inputs, made.derived, [wanted])
     columns.check()
     assert len(columns.derived) < len(made.derived)
-    values = np.stack(expand(known.values, columns.derived), axis=1)[:, places[wanted]]
+    values = np.stack(worked_out(known.values, columns.derived), axis=1)[:, places[wanted]]
     assert (values == matrix(known.values, made.derived, [wanted])[:, 0]).all()
 
 
 def test_the_columns_that_decide_come_first() -> None:
     known = table(30)
     made = offer(known, seed=0)
-    columns, places = needed(known, made.derived, made.ranked)
+    columns, places = needed(known.problem_inputs, known.config_inputs, made.derived, made.ranked)
     foremost = [columns.names[places[number]] for number in made.ranked[:12]]
     assert any("rows" in name and "m" in name for name in foremost)

@@ -8,7 +8,8 @@ from tiled import tiled
 from tunewise.errors import InvalidModel
 from tunewise.learn.boosting import Plan, guesses
 from tunewise.learn.coding import coding
-from tunewise.learn.derived import expand, matrix, needed
+from tunewise.learn.columns import needed, worked_out
+from tunewise.learn.derived import matrix
 from tunewise.learn.forests import evaluate, from_lightgbm, from_sklearn, renumbered, used
 from tunewise.learn.keeping import boosted_on, offer
 from tunewise.learn.options import Training
@@ -25,10 +26,10 @@ def test_the_forest_guesses_what_lightgbm_predicts(objective: str) -> None:
     numbers = offered.best(30) if 4 in offered.best(30) else sorted([4, *offered.best(30)])
     shown = matrix(KNOWN.values, offered.derived, numbers)
     boosters = boosted_on(KNOWN, offered.derived, numbers, plan, seed=3)
-    columns, places = needed(KNOWN, offered.derived, numbers)
+    columns, places = needed(KNOWN.problem_inputs, KNOWN.config_inputs, offered.derived, numbers)
     forest = from_lightgbm(boosters, [places[n] for n in numbers], columns, plan.scale)
     forest.check(columns, 1)
-    every = np.stack(expand(KNOWN.values, columns.derived), axis=1)
+    every = np.stack(worked_out(KNOWN.values, columns.derived), axis=1)
     expected = guesses(boosters, shown, plan)
     assert np.abs(evaluate(forest, every) - expected).max() < 1e-9
     asked = [forest.guess(list(row)) for row in every[::7]]
@@ -70,6 +71,6 @@ def test_a_question_about_missing_values_is_refused() -> None:
             node = {"split_feature": 0, "threshold": 1.0, "decision_type": "<=", "missing_type": "NaN"}
             return {"tree_info": [{"tree_structure": {**node, "left_child": leaf, "right_child": leaf}}]}
 
-    columns, _ = needed(KNOWN, (), ())
+    columns, _ = needed(KNOWN.problem_inputs, KNOWN.config_inputs, (), ())
     with pytest.raises(InvalidModel, match="'m' is missing"):
         from_lightgbm([Booster()], [0], columns)

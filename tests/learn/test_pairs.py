@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from tiled import CONFIGS, tiled
 
+from tunewise.decision import Config
 from tunewise.errors import InvalidData
 from tunewise.formats.dataset import TIMED, Column, DataSet, Rows
 from tunewise.learn.options import Training
-from tunewise.learn.pairs import contenders, pairs, top_costs
+from tunewise.learn.pairs import contenders, pairs, tiles_of, top_costs
 from tunewise.learn.regret import quick_s
 from tunewise.models import Number, Word
 
@@ -82,6 +83,14 @@ def test_weights_of_problems_scale_their_rows() -> None:
     ratio = (heavy.weight / plain.weight)[ran]
     assert ratio[heavy.problem[ran] == 0] == pytest.approx(2.0)
     assert ratio[heavy.problem[ran] == 1] == pytest.approx(2.0 / 3.0)
+    assert heavy.share.tolist() == pytest.approx(np.where(heavy.problem == 0, 2.0, 2.0 / 3.0).tolist())
+
+
+def test_tiles_are_the_whole_numbers_of_some_configs() -> None:
+    odd: Config = {"rows": 2, "columns": 4.5, "order": "8"}
+    configs = ({"rows": 6, "columns": 64.0, "order": "row", "pack": True}, {"rows": 4096}, odd, {"rows": 8})
+    data = replace(tiled(2), configs=configs)
+    assert tiles_of(data, np.array([0, 1, 2])) == (6.0, 64.0)
 
 
 def test_contenders_are_those_that_win_somewhere_and_the_ones_named() -> None:

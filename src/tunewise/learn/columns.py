@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import exp, log
 from sys import float_info
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -52,13 +52,18 @@ def frame(data: DataSet, margin: float) -> Frame:
     return Frame(tuple(_input(column, margin) for column in data.features), values, whole)
 
 
-def derivations(known: Frame, kind: Kind) -> tuple[Derived, ...]:
-    """Return the columns that may be derived: products and ratios of sizes, and remainders by powers of two."""
+def derivations(known: Frame, kind: Kind, tiles: Sequence[float] = ()) -> tuple[Derived, ...]:
+    """Return the columns that may be derived: products and ratios of sizes, and what is left over of these.
+
+    That is by `tiles`, where it is known what sizes are cut into, and else by powers of two.
+    """
     if kind == "plain":
         return ()
     numbers = [n for n, column in enumerate(known.inputs) if _may_be_multiplied(column)]
     sizes = _sizes(known, numbers) if len(numbers) <= _MOST_NUMBERS else []
-    return tuple(sizes) if kind == "sizes" else (*sizes, *_remainders(known, numbers))
+    if kind == "sizes":
+        return tuple(sizes)
+    return (*sizes, *(_leftovers(known, numbers, tiles, len(sizes)) if tiles else _remainders(known, numbers)))
 
 
 def worth(known: Frame, derived: Sequence[Derived]) -> Floats:
@@ -68,16 +73,15 @@ def worth(known: Frame, derived: Sequence[Derived]) -> Floats:
 
 def expand(known: Frame, derived: Sequence[Derived]) -> Floats:
     """Return all columns as an array, the derived ones after the inputs: the doubles a model would work out."""
-    columns = list(known.values.T)
+    return np.stack(worked_out(known.values, derived), axis=1)
+
+
+def worked_out(values: Floats, derived: Sequence[Derived]) -> list[Floats]:
+    """Return all columns, the derived ones after the inputs: the doubles a model would work out."""
+    columns: list[Any] = list(values.T)
     for one in derived:
-        operands = [columns[number] for number in one.of]
-        if one.by is not None:
-            operands.append(np.full(len(known), one.by))
-        result = operands[0]
-        for operand in operands[1:]:
-            result = _apply(one.op, result, operand)
-        columns.append(result)
-    return np.stack(columns, axis=1)
+        columns.append(one.value(columns))
+    return columns
 
 
 def smooth(known: Frame, derived: Sequence[Derived]) -> Floats:
@@ -98,12 +102,24 @@ def is_size(column: Input | Derived) -> bool:
     return isinstance(column, Derived) and column.op in ("product", "ratio")
 
 
-def needed(inputs: Sequence[Input], derived: Sequence[Derived], used: Sequence[int]) -> tuple[Columns, dict[int, int]]:
-    """Return the columns that a tree asks about, all inputs among them, and the new number of each used one."""
-    kept = sorted(number for number in set(used) if number >= len(inputs))
-    numbers = {number: len(inputs) + place for place, number in enumerate(kept)}
-    columns = Columns(problem=tuple(inputs), derived=tuple(derived[number - len(inputs)] for number in kept))
-    return columns, {**{number: number for number in range(len(inputs))}, **numbers}
+def needed(
+    problem: Sequence[Input], config: Sequence[Input], derived: Sequence[Derived], used: Sequence[int]
+) -> tuple[Columns, dict[int, int]]:
+    """Return the columns of a model that asks for `used`, all inputs among them, and the new number of each of those.
+
+    What a used column is made of comes along.
+    """
+    first = len(problem) + len(config)
+    wanted = set(used)
+    for number in range(first + len(derived) - 1, first - 1, -1):
+        if number in wanted:
+            wanted.update(derived[number - first].of)
+    kept = [number for number in range(first, first + len(derived)) if number in wanted]
+    numbers = {**{n: n for n in range(first)}, **{number: first + place for place, number in enumerate(kept)}}
+    renumbered = tuple(
+        Derived(one.op, tuple(numbers[n] for n in one.of), one.by) for one in (derived[n - first] for n in kept)
+    )
+    return Columns(problem=tuple(problem), config=tuple(config), derived=renumbered), numbers
 
 
 def _input(column: Column, margin: float) -> Input:
@@ -134,6 +150,17 @@ def _remainders(known: Frame, numbers: Sequence[int]) -> list[Derived]:
     return [Derived("remainder", (number,), by=power) for number in counted for power in _POWERS]
 
 
+def _leftovers(known: Frame, numbers: Sequence[int], tiles: Sequence[float], before: int) -> list[Derived]:
+    """Return what is left over of each size by each tile, and which part of the size that is."""
+    found: list[Derived] = []
+    for number in numbers:
+        if known.whole[number] and _low(known.inputs[number]) > 0:
+            for tile in (tile for tile in tiles if tile <= known.values[:, number].max()):
+                rest = len(known.inputs) + before + len(found)
+                found += [Derived("remainder", (number,), by=tile), Derived("ratio", (rest, number))]
+    return found
+
+
 def _may_be_multiplied(column: Input) -> bool:
     """Return whether products and ratios of a column stay finite, whatever within its bounds is asked."""
     return (
@@ -143,8 +170,3 @@ def _may_be_multiplied(column: Input) -> bool:
 
 def _low(column: Input) -> float:
     return column.low if isinstance(column, Number) else 0.0
-
-
-def _apply(op: str, left: Floats, right: Floats) -> Floats:
-    result: Floats = {"product": np.multiply, "ratio": np.divide, "remainder": np.mod}[op](left, right)
-    return result

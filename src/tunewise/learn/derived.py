@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from tunewise.formats.dataset import Floats
-from tunewise.learn.columns import Frame, derivations
+from tunewise.learn.columns import Frame, derivations, worked_out
 from tunewise.learn.pairs import Pairs
-from tunewise.models import Columns, Derived, Input, Number, Op
+from tunewise.models import Derived, Input, Number, Op
 
 _LARGEST = 1e24  # products of a few numbers up to here stay finite
 _CORES = "cores"  # the hardware's fact, whatever stands before it
@@ -89,36 +88,10 @@ def grids(formulas: Formulas, fits: Sequence[Fit], gains: Sequence[float], most:
                 formulas.add("ratio", count, core)
 
 
-def expand(values: Floats, derived: Sequence[Derived]) -> list[Floats]:
-    """Return all columns, the derived ones after the inputs: the doubles a model would work out."""
-    columns: list[Any] = list(values.T)
-    for one in derived:
-        columns.append(one.value(columns))
-    return columns
-
-
 def matrix(values: Floats, derived: Sequence[Derived], numbers: Sequence[int]) -> Floats:
     """Return some of the columns as an array, worked out from the inputs."""
-    columns = expand(values, derived)
+    columns = worked_out(values, derived)
     return np.stack([columns[number] for number in numbers], axis=1)
-
-
-def needed(table: Pairs, derived: Sequence[Derived], used: Sequence[int]) -> tuple[Columns, dict[int, int]]:
-    """Return the columns of a model that asks for `used`, all inputs among them, and the new number of each of those.
-
-    What a used column is made of comes along.
-    """
-    first = len(table.inputs)
-    wanted = set(used)
-    for number in range(first + len(derived) - 1, first - 1, -1):
-        if number in wanted:
-            wanted.update(derived[number - first].of)
-    kept = [number for number in range(first, first + len(derived)) if number in wanted]
-    numbers = {**{n: n for n in range(first)}, **{number: first + place for place, number in enumerate(kept)}}
-    renumbered = tuple(
-        Derived(one.op, tuple(numbers[n] for n in one.of), one.by) for one in (derived[n - first] for n in kept)
-    )
-    return Columns(problem=table.problem_inputs, config=table.config_inputs, derived=renumbered), numbers
 
 
 def _fit(formulas: Formulas, size: int, tile: int) -> Fit:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tunewise.formats.dataset import DataSet, Floats
-from tunewise.learn.derived import expand, needed
+from tunewise.learn.columns import needed, worked_out
 from tunewise.learn.descent import Descent, Examples, Run, Watch, descend, torch_module
 from tunewise.learn.keeping import Loss, folds_of, lost, offer, together
 from tunewise.learn.options import Epoch, Training
@@ -104,9 +104,9 @@ def _hearing(options: Training, part: str) -> Callable[[Epoch], None] | None:
 def _prepared(table: Pairs, seed: int) -> Prepared:
     offered = offer(table, seed)
     helpful = [number for number in offered.ranked if number >= len(table.inputs)][:_COLUMNS]
-    columns, places = needed(table, offered.derived, helpful)
+    columns, places = needed(table.problem_inputs, table.config_inputs, offered.derived, helpful)
     numbers = [*range(len(table.inputs)), *sorted(places[number] for number in helpful)]
-    values = expand(table.values, columns.derived)
+    values = worked_out(table.values, columns.derived)
     return Prepared(columns, tuple(scale for number in numbers for scale in _scales(columns, number, values[number])))
 
 

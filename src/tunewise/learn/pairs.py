@@ -12,6 +12,7 @@ from tunewise.learn.regret import FAILED, quick_s, with_times
 from tunewise.models import Input, Number, Word
 
 _REACH = 3  # margins: how tiles fit is known farther out than where a size alone would be trusted
+_LARGEST_TILE = 256  # what is larger is kept in a cache, not run through at once: its last piece may well be a part
 _EMPHASIS = 2.0  # a config twice as slow as the best counts a quarter: only the order of the fast ones is ever used
 
 
@@ -28,6 +29,7 @@ class Pairs:
     cost: Floats  # log of time / best time of the problem, by lower quartiles
     regret: Floats  # the same by the times that answers are judged by
     weight: Floats
+    share: Floats  # how much the row's problem counts: one, unless the options say otherwise
     log_best: Floats  # log of the seconds of the best config of the problem, by lower quartiles
 
     def __len__(self) -> int:
@@ -78,6 +80,7 @@ class Pairs:
             cost=self.cost[rows],
             regret=self.regret[rows],
             weight=self.weight[rows],
+            share=self.share[rows],
             log_best=self.log_best[rows],
         )
 
@@ -105,7 +108,8 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
     order = np.argsort(known.rows.problem, kind="stable")
     rows = known.rows.take(order)
     best_s, cost = _costs(rows, quick_s(rows))
-    weight = np.exp(-_EMPHASIS * cost) * _weights(known, options)[rows.problem]
+    share = _weights(known, options)[rows.problem]
+    weight = np.exp(-_EMPHASIS * cost) * share
     weight[rows.status != TIMED] = weight.mean()
     return Pairs(
         problems.inputs,
@@ -117,6 +121,7 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
         cost,
         _costs(rows, rows.time_s)[1],
         weight,
+        share,
         np.log(best_s)[rows.problem],
     )
 
@@ -165,6 +170,13 @@ def settings_of(data: DataSet) -> tuple[tuple[Input, ...], Floats]:
     if not told:
         raise InvalidData(f"{data.decision}: the {len(data.configs)} configs have no number or word to tell them apart")
     return tuple(column for column, _ in told), np.array([values for _, values in told]).T
+
+
+def tiles_of(data: DataSet, configs: Numbers) -> tuple[float, ...]:
+    """Return the whole numbers that some configs have as parameters and that a size may be a multiple of, ascending."""
+    values = [value for number in configs for value in data.configs[number].values()]
+    tiles = [float(value) for value in values if isinstance(value, int | float) and 2 < value <= _LARGEST_TILE]
+    return tuple(sorted({tile for tile in tiles if tile.is_integer()}))
 
 
 def _thinned(data: DataSet, seed: int, most_rows: int) -> DataSet:

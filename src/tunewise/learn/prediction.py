@@ -13,7 +13,7 @@ import numpy as np
 from tunewise.decision import Config, Problem
 from tunewise.errors import InvalidData
 from tunewise.formats.dataset import TIMED, DataSet, Floats, Numbers
-from tunewise.learn.derived import expand
+from tunewise.learn.columns import worked_out
 from tunewise.learn.forests import evaluate
 from tunewise.models import Forest, Model, Net
 from tunewise.models.scoring import inputs, outputs
@@ -218,7 +218,7 @@ def _inputs(model: Model, data: DataSet) -> tuple[Floats, Floats]:
 def _guesses(model: Model, values: Floats) -> Floats:
     body = model.body
     if isinstance(body, Forest):
-        return evaluate(body, np.stack(expand(values, model.columns.derived), axis=1))
+        return evaluate(body, np.stack(worked_out(values, model.columns.derived), axis=1))
     assert isinstance(body, Net)
     guessed = outputs(body.layers, inputs(model.columns, body.scales, values))
     if body.level is not None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from tunewise.formats.dataset import DataSet
 from tunewise.learn.boosting import Objective, Plan, guesses
-from tunewise.learn.derived import matrix, needed
+from tunewise.learn.columns import needed
+from tunewise.learn.derived import matrix
 from tunewise.learn.forests import from_lightgbm, renumbered, used
 from tunewise.learn.keeping import Loss, Offer, boosted_on, folds_of, lost, offer, smallest, together
 from tunewise.learn.options import Training
@@ -25,6 +26,7 @@ class Budget:
     columns: tuple[int, ...]  # how many of the columns that help most; inputs alone are tried always
     trees: tuple[int, ...]  # of each booster
     boosters: int
+    finish: int = 0  # trees, see Plan
     objectives: tuple[Objective, ...] = ("regression",)
 
 
@@ -38,7 +40,7 @@ class Way:
     @property
     def size(self) -> int:
         """How much there is to evaluate, in no unit."""
-        return self.plan.trees * self.plan.boosters + (self.columns or 0)
+        return (self.plan.trees + self.plan.finish) * self.plan.boosters + (self.columns or 0)
 
     def numbers(self, table: Pairs, offered: Offer) -> list[int]:
         """Return the columns to look at."""
@@ -49,7 +51,7 @@ class RankerLearner:
     """Ranks the configs that may win by a small forest, quick enough to be asked in plain Python."""
 
     name = "ranker"
-    budget = Budget(choices=64, columns=(200,), trees=(120,), boosters=3)
+    budget = Budget(choices=64, columns=(200,), trees=(120,), boosters=2, finish=60)
 
     def fit(self, data: DataSet, options: Training) -> Model:
         """Return a model whose body is a forest over problem and config; raises MissingPart without LightGBM."""
@@ -101,21 +103,26 @@ def grown(table: Pairs, offered: Offer, way: Way, seed: int) -> tuple[Columns, F
     """Return a forest learned from the whole table, and the columns that it asks about."""
     numbers = way.numbers(table, offered)
     boosters = boosted_on(table, offered.derived, numbers, way.plan, seed)
-    every, places = needed(table, offered.derived, numbers)
+    every, places = needed(table.problem_inputs, table.config_inputs, offered.derived, numbers)
     whole = from_lightgbm(boosters, [places[number] for number in numbers], every, way.plan.scale)
-    columns, places = needed(table, every.derived, used(whole))
+    columns, places = needed(table.problem_inputs, table.config_inputs, every.derived, used(whole))
     forest = renumbered(whole, places)
     return columns, Forest(forest.trees, forest.base, is_order=way.plan.objective == "lambdarank")
 
 
 def _ways(budget: Budget) -> list[Way]:
-    plans = [Plan(boosters=budget.boosters, objective=objective) for objective in budget.objectives]
+    usual = Plan(boosters=budget.boosters, finish=budget.finish)
+    plans = [replace(usual, objective=objective) for objective in budget.objectives]
     return [
         Way(replace(plan, trees=trees), columns)
         for plan in plans
         for columns in (None, *budget.columns)
         for trees in sorted(budget.trees)
     ]
+
+
+def _differ_in_trees(one: Way, other: Way) -> bool:
+    return (one.columns, one.plan.objective) == (other.columns, other.plan.objective)
 
 
 def _losses(known: Pairs, held_out: Pairs, offered: Offer, ways: Sequence[Way], seed: int) -> list[Loss]:
@@ -128,6 +135,6 @@ def _losses(known: Pairs, held_out: Pairs, offered: Offer, ways: Sequence[Way], 
         boosters = boosted_on(known, offered.derived, numbers, way.plan, seed)
         asked = matrix(held_out.values, offered.derived, numbers)
         for other in ways:
-            if (other.columns, other.plan.objective) == (way.columns, way.plan.objective):
+            if other == way or (not way.plan.finish and _differ_in_trees(way, other)):
                 losses[other] = lost(held_out, guesses(boosters, asked, way.plan, other.plan.trees))
     return [losses[way] for way in ways]

@@ -8,7 +8,7 @@ import numpy as np
 from tunewise.errors import MissingPart
 from tunewise.formats.dataset import DataSet, Floats
 from tunewise.learn.coding import coding
-from tunewise.learn.derived import expand, needed
+from tunewise.learn.columns import needed, worked_out
 from tunewise.learn.forests import Nodes, evaluate, from_sklearn, renumbered, used
 from tunewise.learn.keeping import Loss, Offer, folds_of, lost, offer, smallest, together
 from tunewise.learn.options import Training
@@ -35,7 +35,7 @@ class RegressionLearner:
         leaves, scores = _choose(sample, options)
         offered = offer(sample, options.seed)
         forest = Forest((_grow(table, offered, leaves, options.seed),))
-        columns, places = needed(table, offered.derived, used(forest))
+        columns, places = needed(table.problem_inputs, table.config_inputs, offered.derived, used(forest))
         made = Made(self.name, columns, renumbered(forest, places), scores)
         return made.model(data, table, options, _MOST_CHOICES)
 
@@ -56,7 +56,7 @@ def _choose(table: Pairs, options: Training) -> tuple[int, dict[str, float]]:
 
 
 def _grow(table: Pairs, offered: Offer, leaves: int, seed: int) -> Nodes:
-    columns = expand(table.values, offered.derived)
+    columns = worked_out(table.values, offered.derived)
     words = {n: len(column.words) for n, column in enumerate(table.inputs) if isinstance(column, Word)}
     coded = coding(columns, _numbers(table, offered), words)
     grown = _regressor()(max_leaf_nodes=leaves, min_samples_leaf=min(5, len(table)), random_state=seed)
@@ -72,7 +72,7 @@ def _numbers(table: Pairs, offered: Offer) -> Sequence[int]:
 
 def _guesses(nodes: Nodes, known: Pairs, asked: Pairs, offered: Offer) -> Floats:
     """Return a tree's guesses, configs that it cannot tell apart in the order of how they usually do."""
-    found = evaluate(Forest((nodes,)), np.stack(expand(asked.values, offered.derived), axis=1))
+    found = evaluate(Forest((nodes,)), np.stack(worked_out(asked.values, offered.derived), axis=1))
     usual = contenders(known, _MOST_CHOICES, [])
     place = np.full(max(int(asked.config.max()), int(usual.max())) + 1, len(usual))
     place[usual] = np.arange(len(usual))

@@ -5,6 +5,7 @@ import numpy as np
 from tunewise.errors import InvalidData
 from tunewise.formats.dataset import TIMED, DataSet, Flags, Floats, Rows
 
+WORST = 1.5  # log regret: a choice that is five times too slow is no worse to take than one that is ten times too slow
 FAILED = float(np.log(2))  # what a failure costs beyond the slowest that ran: where one alone ran, it must not be a tie
 
 

@@ -8,6 +8,7 @@ from tunewise.formats.dataset import DataSet, Floats, Numbers
 from tunewise.learn.columns import Frame, Kind, derivations, expand, frame, worth
 from tunewise.learn.growing import Grown, Limits, Sample, grow
 from tunewise.learn.options import Training
+from tunewise.learn.pairs import tiles_of
 from tunewise.learn.portfolio import cover
 from tunewise.learn.synthetic import around
 from tunewise.learn.teacher import Teaching, always_in
@@ -24,10 +25,11 @@ class Study:
     problems: Frame  # the measured ones first
     costs: Floats  # of the portfolio, on those problems
     weights: Floats
+    tiles: tuple[float, ...]  # what the portfolio cuts sizes into; empty where its parameters do not say
 
     def derived(self, kind: Kind) -> tuple[Derived, ...]:
         """Return the columns that a tree of some kind may derive."""
-        return derivations(self.problems, kind)
+        return derivations(self.problems, kind, self.tiles)
 
     def tree(self, kind: Kind, limits: Limits) -> Grown:
         """Return a tree grown on everything known."""
@@ -55,4 +57,5 @@ def study(data: DataSet, weights: Floats, options: Training, teaching: Teaching)
         Frame(known.inputs, np.concatenate([known.values, drawn.values]), known.whole),
         guessed[:, places],
         every,
+        tiles_of(data, teacher.choices[places]),
     )

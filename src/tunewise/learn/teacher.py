@@ -14,10 +14,9 @@ from tunewise.learn.keeping import boosted_on, offer
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import contenders, crossed, pairs, reach, settings_of
 from tunewise.learn.portfolio import cover
-from tunewise.learn.regret import expected
+from tunewise.learn.regret import WORST, expected
 
 _TREES = 200
-_CAP = 1.5  # log regret: a choice that is five times too slow is no worse to pick than one that is ten times too slow
 _COVERING, _PROMISING = 32, 64  # choices that a teacher looks at
 _COLUMNS = 200  # of problem and config together, those that help most
 _MOST_PAIRS, _PAIRS_TO_CHOOSE = 40_000, 5_000  # to learn from, and to choose columns by: more add seconds
@@ -43,7 +42,7 @@ def by_choice(data: DataSet, weights: Floats, options: Training) -> Teacher:
 
     costs, known = expected(data), frame(data, options.margin)
     choices = cover(costs, weights, max(_COVERING, options.portfolio), always_in(data, options))
-    derived, targets = derivations(known, "remainders"), np.minimum(costs[:, choices], _CAP)
+    derived, targets = derivations(known, "remainders"), np.minimum(costs[:, choices], WORST)
     trees = ExtraTreesRegressor(_TREES, random_state=options.seed, n_jobs=1)
     trees.fit(smooth(known, derived), targets.ravel() if targets.shape[1] == 1 else targets, sample_weight=weights)
 

@@ -143,7 +143,7 @@ def _scores(data: DataSet, shape: Shape) -> dict[str, float]:
 def _tidy(learned: Study, kind: Kind, tree: Tree, ranking: int | None) -> tuple[Columns, Tree]:
     """Return the columns a tree asks about and the tree with their numbers, its rankings as long as they may be."""
     used = [node.column for node in tree.nodes if isinstance(node, Split)]
-    columns, numbers = needed(learned.problems.inputs, learned.derived(kind), used)
+    columns, numbers = needed(learned.problems.inputs, (), learned.derived(kind), used)
     nodes = tuple(
         _renumbered(node, numbers) if isinstance(node, Split) else _shortened(node, ranking) for node in tree.nodes
     )
