@@ -138,6 +138,38 @@ def test_extra_laps_are_for_an_order_that_is_not_settled() -> None:
     assert sorted(moody.asked.values()) == [8, 24, 24]
 
 
+class Spoiled(Scripted):
+    """A measurer whose samples are steady but for given laps, in which they are so many times as long."""
+
+    def __init__(self, times: dict[int, float], spoiled: dict[int, dict[int, float]]) -> None:
+        super().__init__(times)
+        self._spoiled = spoiled
+
+    def sample(self, config: Config, n: int) -> Outcome:
+        which = int(config["id"])  # type: ignore[arg-type]
+        lap = self.asked[which]
+        self.asked[which] += n
+        return Timing((self.times[which] * self._spoiled.get(which, {}).get(lap, 1.0),) * n)
+
+
+def test_a_lead_that_the_laps_do_not_agree_about_does_not_end_a_race() -> None:
+    rounds = (Round(7, 2.0), Round(16, 2.0, most=2))
+    clear = Spoiled({0: 1.0, 1: 1.05}, {})
+    # The quicker half of the laps says that 0 is behind by 2 % to 5 %; in all others it is ahead.
+    doubtful = Spoiled({0: 1.0, 1: 1.05}, {0: {0: 1.1, 1: 1.1, 2: 1.1, 3: 1.1}, 1: {4: 1.3, 5: 1.3, 6: 1.3}})
+    run(clear, rounds)
+    assert ids(run(doubtful, rounds)[-1])[0] == 0
+    assert (clear.asked, doubtful.asked) == ({0: 7, 1: 7}, {0: 23, 1: 23})
+
+
+def test_a_round_for_short_laps_is_not_run_where_they_are_long() -> None:
+    rounds = (Round(8, 2.0), Round(16, 2.0, most=2, lap_s=1e-3))
+    short, long = Moody(dict.fromkeys(range(2), 1e-4), 0.2, 1), Moody(dict.fromkeys(range(2), 1e-2), 0.2, 1)
+    run(short, rounds)
+    run(long, rounds)
+    assert (short.asked, long.asked) == ({0: 24, 1: 24}, {0: 8, 1: 8})
+
+
 def test_equals_stay_tied_although_only_two_of_them_run_on() -> None:
     rounds = (Round(4, 2.0), Round(16, 2.0, most=2))
     standings = [run(Moody(dict.fromkeys(range(4), 1.0), 0.02, seed), rounds)[-1] for seed in range(20)]

@@ -18,6 +18,7 @@ from tunewise.measure.work import Measurer
 ENTRY = 1.6  # after a single sample, anything within this of the best may still be the best
 SETTLED = 0.01  # a difference known to this costs little, whichever way it falls
 SURE = 2.5  # a difference of so many errors is one
+_AGREED, _MOSTLY = 0.75, 0.6  # of the laps must say so too, to end it or to drop one: errors of few laps are off too
 _TIE = 0.005  # a difference that is none
 _PODIUM = 3  # so many run all regular rounds
 _FEW = 6  # runners whose lap is short
@@ -36,18 +37,21 @@ Rows = Sequence[Sequence[float]]
 class Round:
     """Run so many laps, then keep those within `keep` times the best: more where laps disagree, fewer where they agree.
 
-    A round for a few is extra: the first `most` go on alone, and only while it is not settled who leads.
+    A round for a few is extra: the first `most` go on alone, and only while it is not settled who leads, and a lap of
+    theirs takes at most `lap_s`.
     """
 
     laps: int
     keep: float
     most: int | None = None
+    lap_s: float = inf
 
 
 # Early rounds sort out the field; late ones tell the finalists apart. `bench/racing.py` shows what they cost.
 ROUNDS = (
     *(Round(1, 1.3), Round(2, 1.12), Round(4, 1.06)),
-    *(Round(4, 1.04, most=6), Round(8, 1.03, most=4), Round(16, 1.02, most=2), Round(32, 1.02, most=2)),
+    *(Round(4, 1.04, most=6), Round(8, 1.03, most=4)),
+    *(Round(16, 1.02, most=2), Round(32, 1.02, most=2), Round(64, 1.02, most=2, lap_s=5e-4)),
 )
 
 
@@ -58,6 +62,7 @@ class Gap:
     config: Config
     behind: float
     error: float
+    ahead: float = 0.0  # the share of the laps in which the leader was
 
     @property
     def ratio(self) -> float:
@@ -103,6 +108,8 @@ def race(
         if this.most:  # who is tied stays so, even where it runs no more
             beside += [gap for gap in gaps[this.most :] if gap.is_tied]
             running = running[: this.most]
+            if _lap_s(running, laps) > this.lap_s:
+                return
         scouts = _scouts(running, seeded, this) if this is rounds[0] and before else len(running)
         fresh = _run(measurer, running[:scouts], this.laps, rng)
         if scouts < len(running):
@@ -145,7 +152,7 @@ def _kept(gaps: Sequence[Gap], this: Round, off: float) -> list[Gap]:
     """Return who stays in: dropping one of a few on the word of a few laps saves little and may cost the best."""
     if this.keep == inf:
         return list(gaps)
-    within = [gap for gap in gaps if gap.behind <= log(this.keep) + gap.error]
+    within = [gap for gap in gaps if gap.behind <= log(this.keep) + gap.error or (this.most and gap.ahead < _MOSTLY)]
     if this.most:
         return within
     near = sum(gap.behind <= max(off, _NARROWEST) for gap in within)
@@ -154,7 +161,13 @@ def _kept(gaps: Sequence[Gap], this: Round, off: float) -> list[Gap]:
 
 def _is_settled(second: Gap) -> bool:
     """Return whether more laps would hardly change who leads, or hardly matter."""
-    return second.error <= SETTLED or second.behind > SURE * second.error
+    if second.behind > max(SURE * second.error, 2 * SETTLED):
+        return second.ahead >= _AGREED
+    return second.error <= SETTLED
+
+
+def _lap_s(running: Sequence[Config], laps: Logs) -> float:
+    return sum(exp(min(laps[canonical.encode(config)])) for config in running)
 
 
 def _run(measurer: Measurer, running: Sequence[Config], laps: int, rng: random.Random) -> list[tuple[Config, Outcome]]:
@@ -187,10 +200,14 @@ def _room(runners: Sequence[Config], laps: Logs, before: Logs) -> float:
     return _WIDE * _off(rows) / sqrt(half_of(len(rows[0]))) if len(rows) > _FEW else inf
 
 
-def _all_in_all(rows: Rows) -> list[tuple[float, float]]:
+def _all_in_all(rows: Rows) -> list[tuple[float, float, float]]:
     """Return each runner's gap by the faster half of its samples, and its error by leaving out one lap at a time."""
     leader = min(rows, key=lower_half_mean, default=())
-    return [(_apart(row, leader), _unsure(row, leader)) for row in rows]
+    return [(_apart(row, leader), _unsure(row, leader), _ahead(row, leader)) for row in rows]
+
+
+def _ahead(row: Sequence[float], leader: Sequence[float]) -> float:
+    return fmean(first < other for first, other in zip(leader, row, strict=True))
 
 
 def _unsure(row: Sequence[float], leader: Sequence[float]) -> float:
@@ -205,14 +222,14 @@ def _apart(row: Sequence[float], leader: Sequence[float]) -> float:
     return lower_half_mean(row) - lower_half_mean(leader)
 
 
-def _lap_by_lap(rows: Rows) -> list[tuple[float, float]]:
+def _lap_by_lap(rows: Rows) -> list[tuple[float, float, float]]:
     """Return each runner's gap by the median of its differences in the faster half of the laps, and their scatter."""
     paces = [fmean(lap) for lap in zip(*rows, strict=True)]
     # The middle lap is among the faster half: what is compared are differences within a lap, and few of them.
     quiet = sorted(range(len(paces)), key=lambda lap: paces[lap])[: (len(paces) + 1) // 2]
     scores = [median(row[lap] - paces[lap] for lap in quiet) for row in rows]
     leader = rows[scores.index(min(scores))]
-    return [_behind([row[lap] - leader[lap] for lap in quiet]) for row in rows]
+    return [(*_behind([row[lap] - leader[lap] for lap in quiet]), _ahead(row, leader)) for row in rows]
 
 
 def _behind(differences: Sequence[float]) -> tuple[float, float]:
