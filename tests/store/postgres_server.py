@@ -91,6 +91,8 @@ class PgServer:
         name = url.partition("@/")[2].partition("?")[0]
         self.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
         self.sql("DROP SCHEMA IF EXISTS tunewise CASCADE", name)
+        if self._has_guest:
+            self.sql(f"REVOKE CREATE ON DATABASE {name} FROM guest")
         self._free.append(name)
 
     def url(self, database: str, user: str = "owner") -> str:

@@ -74,7 +74,7 @@ def _checkpoints_outside_the_lock(place, home):
     def note(statement):
         nonlocal outside, inside
         if "wal_checkpoint(" in statement:
-            is_held = 0 in store._database.locks._held
+            is_held = 0 in store._database.locks._shared._held
             outside, inside = outside + (not is_held), inside + is_held
 
     with store._database.reading() as db:

@@ -69,15 +69,38 @@ class Turns:
 
 
 class LockFile:
-    """The POSIX locks of this process on one file.
+    """The POSIX locks of this process on one file, as one of its users holds them: see `lock_file`."""
+
+    def __init__(self, shared: "_Shared") -> None:
+        self._shared = shared
+        weakref.finalize(self, _leave, shared).atexit = False
+
+    @contextmanager
+    def writer(self) -> Iterator[None]:
+        """Hold the right to write, waiting for it without limit: writers are quick, and the kernel frees the dead's."""
+        with self._shared.writer():
+            yield
+
+    def acquire(self, byte: int, wait_s: float | None) -> bool:
+        """Return True once a byte is ours; waits by asking again, so that no wait can be part of a kernel's cycle."""
+        return self._shared.acquire(byte, wait_s)
+
+    def release(self, byte: int) -> None:
+        """Give a byte back."""
+        self._shared.release(byte)
+
+
+class _Shared:
+    """What all users of one lock file share.
 
     POSIX locks die with their process and are not inherited by children, as flock's are. But they belong to the
-    process as a whole, and closing *any* descriptor of the file drops them all: so there is one LockFile a path and
-    process (see `lock_file`), its descriptor stays open, and threads take turns before they ask the kernel.
+    process as a whole, and closing *any* descriptor of the file drops them all: so there is one of these a path and
+    process, its descriptor stays open while it has users, and threads take turns before they ask the kernel.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.users = 0  # counted, as a weak reference can be followed while what it refers to is being closed
         self._begin()
         renew_in_children(self)
 
@@ -90,7 +113,6 @@ class LockFile:
 
     @contextmanager
     def writer(self) -> Iterator[None]:
-        """Hold the right to write, waiting for it without limit: writers are quick, and the kernel frees the dead's."""
         self._turns.take(_WRITER)
         try:
             self._lock(_WRITER, waits=True)
@@ -102,11 +124,9 @@ class LockFile:
             self._turns.give(_WRITER)
 
     def acquire(self, byte: int, wait_s: float | None) -> bool:
-        """Return True once a byte is ours; waits by asking again, so that no wait can be part of a kernel's cycle."""
         return self._turns.take_by(byte, lambda: self._lock(byte, waits=False), wait_s)
 
     def release(self, byte: int) -> None:
-        """Give a byte back."""
         self._unlock(byte)
         self._turns.give(byte)
 
@@ -152,16 +172,13 @@ class LockFile:
     def renew(self) -> None:
         """Begin anew in a forked child."""
         # The child owns none of its parent's locks; threads that held a turn do not exist here.
-        self._close()
+        self.close()
         self._begin()
 
-    def _close(self) -> None:
+    def close(self) -> None:
         for fd in (*self._outlived, *(() if self._fd is None else (self._fd,))):
             os.close(fd)
         self._outlived, self._fd = [], None
-
-    def __del__(self) -> None:
-        self._close()
 
 
 class Exclusive(Protocol):
@@ -216,13 +233,23 @@ class ByteFlight(Flight):
 
 
 def lock_file(path: Path) -> LockFile:
-    """Return this process's one LockFile for a path."""
+    """Return the locks on a file; all that this process has of one path are the same."""
     key = os.path.realpath(path)
     with _finding:
         found = _by_path.get(key)
         if found is None:
-            found = _by_path[key] = LockFile(Path(key))
-        return found
+            found = _by_path[key] = _Shared(Path(key))
+        found.users += 1
+    return LockFile(found)
+
+
+def _leave(shared: _Shared) -> None:
+    """Take leave of a lock file; the last one closes it."""
+    with _finding:
+        shared.users -= 1
+        if not shared.users:
+            del _by_path[os.fspath(shared.path)]
+            shared.close()
 
 
 class Renewable(Protocol):
@@ -246,7 +273,7 @@ def keep_for_ever(inherited: object) -> None:
 
 
 # POSIX locks are a fact of the whole process, so who holds them must be known once in the process too.
-_by_path: weakref.WeakValueDictionary[str, LockFile] = weakref.WeakValueDictionary()
+_by_path: dict[str, _Shared] = {}
 _finding = threading.RLock()
 _renewed: weakref.WeakSet[Renewable] = weakref.WeakSet()
 
