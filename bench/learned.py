@@ -11,7 +11,9 @@ who knew the lower quartile of every choice's samples, which is nearer to the tr
 Of a whole space it is also told for the choices that the tree may take, and what the best of the ranker's first three
 loses.
 
-Usage: python bench/learned.py [--quick] [--json]
+Five splits of 40 problems are few: `--only c_gemm --splits 20` tells how far luck goes.
+
+Usage: python bench/learned.py [--only NAME] [--splits N] [--quick] [--json]
 """
 
 import argparse
@@ -98,9 +100,13 @@ def geomean(values: list[float]) -> float:
 
 def targets_of(rows: list[dict[str, Any]]) -> dict[str, bool]:
     few = [row for row in rows if row["decision"] not in SPACES]
+    return {**(_targets_of_few(few) if few else {}), **_targets_of_spaces([row for row in rows if row not in few])}
+
+
+def _targets_of_few(few: list[dict[str, Any]]) -> dict[str, bool]:
     peers = [row for row in few if row["autoheuristic"]]
     ours, p95 = geomean([row["ours"] for row in few]), geomean([row["p95"] for row in few])
-    targets = {
+    return {
         "below AutoHeuristic everywhere": all(row["ours"] < row["autoheuristic"] for row in peers),
         "below the best single choice everywhere": all(row["ours"] < row["best_single"] for row in few),
         "nowhere above the default": all(row["ours"] <= row["default"] for row in few),
@@ -112,14 +118,17 @@ def targets_of(rows: list[dict[str, Any]]) -> dict[str, bool]:
         f"p95 {p95:.3f} <= {HARD_P95}": p95 <= HARD_P95,
         f"p95 {p95:.3f} <= {MEANT_P95} (goal)": p95 <= MEANT_P95,
     }
-    for row in rows:
-        if row["decision"] in SPACES:
-            told = f"{row['decision']} {row['ours']:.3f} with a portfolio of {SPACES[row['decision']]}"
-            targets[f"{told} <= {SPACE_HARD}"] = row["ours"] <= SPACE_HARD
-            targets[f"{told} <= {SPACE_MEANT} (goal)"] = row["ours"] <= SPACE_MEANT
-            told = f"{row['decision']} {row['top3']:.3f} with the ranker's first three"
-            targets[f"{told} <= {TOP_HARD}"] = row["top3"] <= TOP_HARD
-            targets[f"{told} <= {TOP_MEANT} (goal)"] = row["top3"] <= TOP_MEANT
+
+
+def _targets_of_spaces(spaces: list[dict[str, Any]]) -> dict[str, bool]:
+    targets = {}
+    for row in spaces:
+        told = f"{row['decision']} {row['ours']:.3f} with a portfolio of {SPACES[row['decision']]}"
+        targets[f"{told} <= {SPACE_HARD}"] = row["ours"] <= SPACE_HARD
+        targets[f"{told} <= {SPACE_MEANT} (goal)"] = row["ours"] <= SPACE_MEANT
+        told = f"{row['decision']} {row['top3']:.3f} with the ranker's first three"
+        targets[f"{told} <= {TOP_HARD}"] = row["top3"] <= TOP_HARD
+        targets[f"{told} <= {TOP_MEANT} (goal)"] = row["top3"] <= TOP_MEANT
     return targets
 
 
@@ -141,15 +150,18 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="NAME", help="of one decision")
+    parser.add_argument("--splits", type=int, default=5, metavar="N", help="how often to split (5)")
     parser.add_argument("--quick", action="store_true", help="two splits instead of five")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     folder = os.environ.get("TUNEWISE_DATA", "")
     files = sorted((Path(folder) / "choices").glob("*.csv")) if folder else []
+    files = [path for path in files if options.only in (None, path.stem)]
     if not files:
         print("no measured decisions: set TUNEWISE_DATA to the folder whose choices/ holds them", file=sys.stderr)
         return
-    rows = [figures_of(path, 2 if options.quick else 5) for path in files]
+    rows = [figures_of(path, 2 if options.quick else options.splits) for path in files]
     targets = targets_of(rows)
     if options.json:
         print(json.dumps({"decisions": rows, "targets": targets}, indent=2))

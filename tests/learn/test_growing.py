@@ -34,5 +34,5 @@ def test_limits_are_kept() -> None:
     rows = sample()
     assert grow(rows, Limits(depth=2, leaves=100)).leaves <= 4
     assert grow(rows, Limits(depth=10, leaves=5)).leaves == 5
-    ends = grow(rows, Limits(depth=10, leaves=50, least_weight=30)).places(rows.table, 50)
+    ends = grow(rows, Limits(depth=10, leaves=50), least_weight=30).places(rows.table, 50)
     assert np.unique(ends, return_counts=True)[1].min() >= 30

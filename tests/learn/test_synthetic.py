@@ -32,3 +32,12 @@ def test_equal_seeds_draw_alike_and_others_do_not() -> None:
 def test_a_lone_problem_has_itself_around_it() -> None:
     drawn, _ = around(frame(measured({"n": [7.0]}, np.ones((1, 2))), 2.0), 5, seed=0)
     assert drawn.values.tolist() == [[7.0]] * 5
+
+
+def test_some_sizes_are_made_to_fit_a_tile_and_stay_within_what_is_known() -> None:
+    whole = frame(crossing(60), margin=2.0)
+    plain, fitted = (around(whole, 2000, 0, tiles)[0].values for tiles in ((), (16.0,)))
+    low, high = whole.values.min(axis=0), whole.values.max(axis=0)
+    assert ((fitted >= low) & (fitted <= high)).all()
+    share = [(values[:, 0] % 16 == 0).mean() for values in (plain, fitted)]
+    assert share[0] + 0.1 < share[1] < 0.6

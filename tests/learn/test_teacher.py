@@ -22,7 +22,7 @@ OPTIONS = Training(portfolio=6)
 def lost(way: Teaching, known: DataSet, asked: DataSet) -> float:
     """Return the log regret of a teacher's first choices on problems that it did not see."""
     made, seen = way(known, np.ones(len(known)), OPTIONS), frame(known, 2.0)
-    guessed = made.guess(Frame(seen.inputs, frame(asked, 2.0).values, seen.whole))
+    guessed = made.guess(Frame(seen.inputs, frame(asked, 2.0).values, seen.whole), np.arange(len(made.choices)))
     return float(charged(asked)[np.arange(len(asked)), made.choices[guessed.argmin(axis=1)]].mean())
 
 
@@ -34,10 +34,12 @@ def test_parameters_tell_more_of_choices_that_were_seen_on_a_few_problems() -> N
 @pytest.mark.parametrize("way", [by_choice, by_parameters])
 def test_guesses_are_regrets_of_the_choices_in_question(way: Teaching) -> None:
     made = way(FEW, np.ones(len(FEW)), OPTIONS)
-    guessed = made.guess(frame(FEW, 2.0))
+    guessed = made.guess(frame(FEW, 2.0), np.arange(len(made.choices)))
     assert guessed.shape == (len(FEW), len(made.choices))
     assert guessed.min() >= 0
     assert list(made.choices) == sorted(set(made.choices))
+    few = np.array([0, 3])
+    assert made.guess(frame(FEW, 2.0), few) == pytest.approx(guessed[:, few] - guessed[:, few].min(axis=1)[:, None])
 
 
 def test_choices_that_outnumber_the_problems_are_known_by_their_parameters() -> None:

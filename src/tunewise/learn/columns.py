@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import exp, log
 from sys import float_info
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from tunewise.formats.dataset import Column, DataSet, Flags, Floats
 from tunewise.models import Columns, Derived, Input, Number, Word
 
-Kind = Literal["plain", "sizes", "remainders"]
-KINDS: tuple[Kind, ...] = get_args(Kind)  # each has all columns of the one before
+Kind = Literal["sizes", "remainders"]
 
 _MOST_NUMBERS = 8  # products and ratios of more features than this would be hundreds of columns
 _POWERS = (4.0, 8.0, 16.0, 32.0)
@@ -57,8 +56,6 @@ def derivations(known: Frame, kind: Kind, tiles: Sequence[float] = ()) -> tuple[
 
     That is by `tiles`, where it is known what sizes are cut into, and else by powers of two.
     """
-    if kind == "plain":
-        return ()
     numbers = [n for n, column in enumerate(known.inputs) if _may_be_multiplied(column)]
     sizes = _sizes(known, numbers) if len(numbers) <= _MOST_NUMBERS else []
     if kind == "sizes":

@@ -12,6 +12,7 @@ from tunewise.learn.pairs import Pairs
 from tunewise.models import Derived, Input, Number, Op
 
 _LARGEST = 1e24  # products of a few numbers up to here stay finite
+_MOST_CUTS, _CHANCE = 3, 0.1  # sizes that are known to be cut, and what less than that share of the best is
 _CORES = "cores"  # the hardware's fact, whatever stands before it
 
 
@@ -27,6 +28,15 @@ class Formulas:
     def add(self, op: Op, *of: int, is_offered: bool = True) -> int:
         """Return the number of a derived column, which is made if it is new."""
         return self.keep(Derived(op, of), is_offered)
+
+    def fold(self, op: Op, left: int, right: int | float) -> int:
+        """Return the number of a derived column that is not offered; the right operand is a column, or a constant."""
+        one = Derived(op, (left, right)) if isinstance(right, int) else Derived(op, (left,), by=right)
+        return self.keep(one, is_offered=False)
+
+    def factors(self, number: int) -> tuple[int, ...]:
+        """Return the inputs that a column is the product of: itself if it is one."""
+        return (number,) if number < len(self.inputs) else self.derived[number - len(self.inputs)].of
 
     def keep(self, one: Derived, is_offered: bool = True) -> int:
         """Return the number of a derived column, which is kept if it is new."""
@@ -50,6 +60,32 @@ class Fit:
     full: int  # what whole tiles cover / the size
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A size of the problem, and the parameters of the config whose product is the tile that cuts it."""
+
+    size: int
+    parameters: tuple[int, ...]
+
+
+def cuts(formulas: Formulas, fits: Sequence[Fit], gains: Sequence[float]) -> tuple[Cut, ...]:
+    """Return what cuts which size: the fits that helped most, each size and each parameter in one of them at most.
+
+    `gains` has a number for every column: how much it helped. Fits that help by a small part of the best are chance.
+    """
+    helped = [(gains[fit.tiles] + gains[fit.waste] + gains[fit.full], fit) for fit in fits]
+    ranked = sorted(helped, key=lambda pair: -pair[0])
+    found: list[Cut] = []
+    for gain, fit in ranked:
+        if len(found) == _MOST_CUTS or gain < _CHANCE * ranked[0][0]:
+            break
+        parameters = formulas.factors(fit.tile)
+        taken = {number for cut in found for number in (cut.size, *cut.parameters)}
+        if taken.isdisjoint((fit.size, *parameters)):
+            found.append(Cut(fit.size, parameters))
+    return tuple(found)
+
+
 def simple(table: Pairs) -> tuple[Formulas, list[Fit]]:
     """Return products and ratios of sizes, and how every size fits every parameter."""
     formulas = Formulas(table.inputs)
@@ -57,7 +93,7 @@ def simple(table: Pairs) -> tuple[Formulas, list[Fit]]:
     known = Frame(table.problem_inputs, table.values[:, :problems], table.whole[:problems])
     for one in derivations(known, "sizes"):
         formulas.keep(one)
-    sizes, tiles = _sizes(table), _tiles(table)
+    sizes, tiles = sizes_of(table), _tiles(table)
     return formulas, [_fit(formulas, size, tile) for size in sizes for tile in tiles]
 
 
@@ -103,7 +139,8 @@ def _fit(formulas: Formulas, size: int, tile: int) -> Fit:
     return Fit(size, tile, tiles, waste, formulas.add("ratio", within, size))
 
 
-def _sizes(table: Pairs) -> list[int]:
+def sizes_of(table: Pairs) -> list[int]:
+    """Return the features of the problem that are counts of something: what tiles may cut."""
     problems = len(table.problem_inputs)
     return [n for n in range(problems) if _is_count(table, n) and not _is_cores(table.inputs[n])]
 

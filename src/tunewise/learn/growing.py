@@ -27,9 +27,6 @@ class Limits:
 
     depth: int
     leaves: int
-    least_weight: float = (
-        1.0  # of the rows on each side of a split; a measured problem and those drawn near it weigh one
-    )
 
 
 @dataclass(frozen=True)
@@ -77,13 +74,16 @@ class Grown:
         return np.array([branch.cost.argmin() for branch in self.branches], dtype=np.int64)
 
 
-def grow(sample: Sample, limits: Limits) -> Grown:
-    """Return a tree grown on a sample; the question that saves most, anywhere in the tree, is asked next."""
+def grow(sample: Sample, limits: Limits, least_weight: float = 1.0) -> Grown:
+    """Return a tree grown on a sample; the question that saves most, anywhere in the tree, is asked next.
+
+    Each side of a split keeps at least `least_weight`; a measured problem and those drawn near it weigh one.
+    """
     cut = bins(sample.table, sample.words, sample.worth)
     branches = [_branch(sample, np.arange(len(sample.table)))]
     members, depths = [np.arange(len(sample.table))], [0]
     waiting: list[tuple[float, int, Question]] = []
-    _await(waiting, 0, _question(cut, sample, members[0], 0, limits))
+    _await(waiting, 0, _question(cut, sample, members[0], limits.depth, least_weight))
     for turn in range(limits.leaves - 1):
         if not waiting:
             break
@@ -94,15 +94,15 @@ def grow(sample: Sample, limits: Limits) -> Grown:
             depths.append(depths[number] + 1)
             branches.append(_branch(sample, rows))
             members.append(rows)
-            _await(waiting, len(branches) - 1, _question(cut, sample, rows, depths[-1], limits))
+            _await(waiting, len(branches) - 1, _question(cut, sample, rows, limits.depth - depths[-1], least_weight))
         members[number] = members[number][:0]
     return Grown(tuple(branches))
 
 
-def _question(cut: Bins, sample: Sample, rows: Numbers, depth: int, limits: Limits) -> Question | None:
-    if depth >= limits.depth or sample.weights[rows].sum() < 2 * limits.least_weight:
+def _question(cut: Bins, sample: Sample, rows: Numbers, depth_left: int, least_weight: float) -> Question | None:
+    if depth_left <= 0 or sample.weights[rows].sum() < 2 * least_weight:
         return None
-    return ask(cut, rows, sample.costs, sample.weights, limits.least_weight)
+    return ask(cut, rows, sample.costs, sample.weights, least_weight)
 
 
 def _await(waiting: list[tuple[float, int, Question]], number: int, question: Question | None) -> None:

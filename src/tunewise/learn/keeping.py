@@ -8,7 +8,7 @@ import numpy as np
 
 from tunewise.formats.dataset import Flags, Floats, Numbers
 from tunewise.learn.boosting import Plan, boosted, gains
-from tunewise.learn.derived import Formulas, combined, grids, matrix, simple
+from tunewise.learn.derived import Cut, Formulas, combined, cuts, grids, matrix, simple
 from tunewise.learn.pairs import Pairs, top_costs
 from tunewise.models import Derived, Word
 
@@ -41,6 +41,19 @@ def offer(table: Pairs, seed: int) -> Offer:
     shown = [*range(len(table.inputs)), *formulas.offered]
     ranked = sorted(shown, key=lambda number: -first[number])
     return Offer(tuple(formulas.derived), tuple(number for number in ranked if first[number] > 0) or (0,))
+
+
+def cuts_of(table: Pairs, seed: int) -> tuple[Cut, ...]:
+    """Return which parameters cut which sizes, by how much it helps to know how they fit.
+
+    Failures are left out: that large tiles fail says nothing of what they cut.
+    """
+    known = table.of(table.ran)
+    formulas, fits = simple(known)
+    if not fits:
+        return ()
+    fits += combined(formulas, fits, _look(known, formulas, seed), _FOREMOST)
+    return cuts(formulas, fits, _look(known, formulas, seed))
 
 
 def boosted_on(table: Pairs, derived: Sequence[Derived], numbers: Sequence[int], plan: Plan, seed: int) -> list[Any]:

@@ -1,5 +1,6 @@
 """Measurements as a table of (problem, config) pairs: what a regression learns from, and what its ranking costs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,6 +32,7 @@ class Pairs:
     weight: Floats
     share: Floats  # how much the row's problem counts: one, unless the options say otherwise
     log_best: Floats  # log of the seconds of the best config of the problem, by lower quartiles
+    ran: Flags  # which rows have a time
 
     def __len__(self) -> int:
         return len(self.problem)
@@ -71,17 +73,22 @@ class Pairs:
 
     def take(self, problems: Flags) -> "Pairs":
         """Return the rows of the problems that are flagged, which are counted anew."""
-        rows = problems[self.problem]
+        kept = self.of(problems[self.problem])
+        return replace(kept, problem=(np.cumsum(problems) - 1)[kept.problem])
+
+    def of(self, rows: Flags) -> "Pairs":
+        """Return the rows that are flagged; problems keep their numbers."""
         return replace(
             self,
             values=self.values[rows],
-            problem=(np.cumsum(problems) - 1)[self.problem[rows]],
+            problem=self.problem[rows],
             config=self.config[rows],
             cost=self.cost[rows],
             regret=self.regret[rows],
             weight=self.weight[rows],
             share=self.share[rows],
             log_best=self.log_best[rows],
+            ran=self.ran[rows],
         )
 
     def sampled(self, rows: int, seed: int) -> "Pairs":
@@ -96,9 +103,10 @@ class Pairs:
         return self.take(chosen)
 
 
-def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
+def pairs(data: DataSet, options: Training, most_rows: int, seconds: Callable[[Rows], Floats] = quick_s) -> Pairs:
     """Return the table of a data set, of as many whole problems as have about `most_rows` rows together.
 
+    `seconds` says what a row's time is to whoever learns from it; lower quartiles unless something else is given.
     What failed is there as twice as slow as the slowest, so that it is avoided; what was never tried is not there.
     Raises InvalidData where nothing ran, or the configs have no parameter that a regression can look at.
     """
@@ -107,7 +115,7 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
     config_inputs, settings = settings_of(known)
     order = np.argsort(known.rows.problem, kind="stable")
     rows = known.rows.take(order)
-    best_s, cost = _costs(rows, quick_s(rows))
+    best_s, cost = _costs(rows, seconds(rows))
     share = _weights(known, options)[rows.problem]
     weight = np.exp(-_EMPHASIS * cost) * share
     weight[rows.status != TIMED] = weight.mean()
@@ -123,6 +131,7 @@ def pairs(data: DataSet, options: Training, most_rows: int) -> Pairs:
         weight,
         share,
         np.log(best_s)[rows.problem],
+        rows.status == TIMED,
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tunewise.formats.dataset import Flags, Floats, Numbers
 
 _MOST_BINS = 512  # thresholds that are looked at per column
-_SPREAD = 0.1  # how much it counts that costs become more alike, besides that the best choice becomes cheaper
+_SPREAD = 0.03  # how much it counts that costs become more alike, besides that the best choice becomes cheaper
 _LEAST_GAIN = 1e-9
 
 
@@ -89,7 +89,7 @@ def ask(cut: Bins, rows: Numbers, costs: Floats, weights: Floats, least_weight: 
     for column in range(len(cut.starts) - 1):
         first, end = int(cut.starts[column]), int(cut.starts[column + 1])
         present = first + np.flatnonzero(sums[first:end, -1] > 0)
-        if len(present) > 1:
+        if len(present) > 1 and cut.worth[column] > 0:
             try_ = _word_question if cut.words[column] else _number_question
             found = try_(cut, column, present, sums[present], total, least_weight)
             found = replace(found, gain=found.gain * float(cut.worth[column]))

@@ -1,20 +1,27 @@
 """From measurements to a sample that trees are grown on: portfolio, teacher, and many answered problems."""
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
 from tunewise.formats.dataset import DataSet, Floats, Numbers
-from tunewise.learn.columns import Frame, Kind, derivations, expand, frame, worth
+from tunewise.learn.columns import Frame, derivations, expand, frame, worth
+from tunewise.learn.comparing import comparisons
 from tunewise.learn.growing import Grown, Limits, Sample, grow
+from tunewise.learn.law import Law
 from tunewise.learn.options import Training
-from tunewise.learn.pairs import tiles_of
+from tunewise.learn.pairs import settings_of, tiles_of
 from tunewise.learn.portfolio import cover
 from tunewise.learn.synthetic import around
-from tunewise.learn.teacher import Teaching, always_in
+from tunewise.learn.teacher import Teacher, Teaching, always_in
 from tunewise.models import Derived
 
+Kind = Literal["plain", "derived"]  # of trees: whether they ask for a problem's features alone
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
 _DRAWN = 0.75  # the share of all weight that drawn problems have
+_LEAST_BY_LAW = 0.5  # of a measured problem and those drawn near it: what a law says holds where few of them are, too
 
 
 @dataclass(frozen=True)
@@ -25,17 +32,20 @@ class Study:
     problems: Frame  # the measured ones first
     costs: Floats  # of the portfolio, on those problems
     weights: Floats
-    tiles: tuple[float, ...]  # what the portfolio cuts sizes into; empty where its parameters do not say
+    offered: tuple[Derived, ...]  # what a tree may derive from a problem
+    worth: Floats  # of every column, inputs first: so much of what a question saves counts; nothing: it is not asked
+    least_weight: float = 1.0  # of the rows on each side of a split
 
     def derived(self, kind: Kind) -> tuple[Derived, ...]:
         """Return the columns that a tree of some kind may derive."""
-        return derivations(self.problems, kind, self.tiles)
+        return () if kind == "plain" else self.offered
 
     def tree(self, kind: Kind, limits: Limits) -> Grown:
         """Return a tree grown on everything known."""
         table = expand(self.problems, derived := self.derived(kind))
         words = np.concatenate([self.problems.words, np.zeros(len(derived), dtype=np.bool_)])
-        return grow(Sample(table, words, self.costs, self.weights, worth(self.problems, derived)), limits)
+        sample = Sample(table, words, self.costs, self.weights, self.worth[: table.shape[1]])
+        return grow(sample, limits, self.least_weight)
 
 
 def study(data: DataSet, weights: Floats, options: Training, teaching: Teaching) -> Study:
@@ -46,16 +56,44 @@ def study(data: DataSet, weights: Floats, options: Training, teaching: Teaching)
     """
     teacher = teaching(data, weights, options)
     known = frame(data, teacher.margin)
-    drawn, origin = around(known, max(teacher.answers - len(known), len(known)), options.seed)
-    shares = np.bincount(origin, minlength=len(known))
-    every = np.concatenate([weights * (1 - _DRAWN), (weights / np.maximum(shares, 1))[origin] * _DRAWN])
-    guessed = np.concatenate([teacher.guess(known), teacher.guess(drawn)])
-    lost = guessed - guessed.min(axis=1, keepdims=True)
-    places = cover(lost, every, options.portfolio, np.searchsorted(teacher.choices, always_in(data, options)).tolist())
-    return Study(
-        teacher.choices[places],
-        Frame(known.inputs, np.concatenate([known.values, drawn.values]), known.whole),
-        guessed[:, places],
-        every,
-        tiles_of(data, teacher.choices[places]),
-    )
+    tiles = () if teacher.law is None else tiles_of(data, teacher.choices)
+    drawn, origin = around(known, max(teacher.answers_for_few, 2 * len(known)) - len(known), options.seed, tiles)
+    every = Frame(known.inputs, np.concatenate([known.values, drawn.values]), known.whole)
+    few = max(teacher.answers - len(known), len(known))
+    portfolio = _portfolio(data, teacher, every, _shares(weights, origin[:few]), options)
+    shares = _shares(weights, origin)
+    costs = teacher.guess(every, np.searchsorted(teacher.choices, portfolio))
+    offered = _offered(every, data, portfolio, costs, teacher.law)
+    return Study(portfolio, every, costs, shares, *offered, 1.0 if teacher.law is None else _LEAST_BY_LAW)
+
+
+def _shares(weights: Floats, origin: Numbers) -> Floats:
+    """Return how much problems count, measured ones first: those drawn near one count so much together."""
+    near = np.bincount(origin, minlength=len(weights))
+    return np.concatenate([weights * (1 - _DRAWN), (weights / np.maximum(near, 1))[origin] * _DRAWN])
+
+
+def _portfolio(data: DataSet, teacher: Teacher, every: Frame, shares: Floats, options: Training) -> Numbers:
+    """Return the numbers of the few choices that lose least on the first problems: those that have a share."""
+    some = Frame(every.inputs, every.values[: len(shares)], every.whole)
+    lost = teacher.guess(some, np.arange(len(teacher.choices)))
+    always = np.searchsorted(teacher.choices, always_in(data, options)).tolist()
+    return teacher.choices[cover(lost, shares, options.portfolio, always)]
+
+
+def _offered(
+    known: Frame, data: DataSet, portfolio: Numbers, lost: Floats, law: Law | None
+) -> tuple[tuple[Derived, ...], Floats]:
+    """Return what a tree may derive and what its columns are worth.
+
+    Where a law is known, that is what it expects of one choice over what it expects of another: to say by remainders
+    and products which of two is faster would take a tree many questions. Elsewhere it is remainders.
+    """
+    if law is not None:
+        derived, asked = comparisons(known, law, settings_of(data)[1][portfolio], lost)
+        if asked:
+            first = len(known.inputs)
+            columns = np.arange(first + len(derived))
+            return derived, np.where((columns < first) | np.isin(columns, asked), 1.0, 0.0)
+    derived = derivations(known, "remainders", tiles_of(data, portfolio))
+    return derived, worth(known, derived)

@@ -1,5 +1,7 @@
 """Problems that were never measured, drawn between those that were, for a teacher to answer."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tunewise.formats.dataset import Floats, Numbers
@@ -9,12 +11,15 @@ from tunewise.models import Word
 _NEIGHBORS = 20
 _BEYOND = 0.25  # how far past the two problems it lies between a drawn one may be
 _KEPT = 0.3  # how often a drawn problem keeps a feature of the first as it is: multiples of 64 are no accident
+_ROUND = 0.3  # how often a size is made a multiple of some tile, for people choose sizes that fit
+_MOST_MOVED = 1.5  # times: a size that would change by more than this to fit a tile stays as it is
 
 
-def around(known: Frame, count: int, seed: int) -> tuple[Frame, Numbers]:
+def around(known: Frame, count: int, seed: int, tiles: Sequence[float] = ()) -> tuple[Frame, Numbers]:
     """Return `count` problems, each drawn between a known one and a neighbour of it, and the number of that known one.
 
-    Words come from the known problem, whole numbers stay whole, and nothing lies outside what is known.
+    Words come from the known problem, whole numbers stay whole, and nothing lies outside what is known. Where tiles are
+    given, some sizes are multiples of one.
     """
     chance = np.random.default_rng(seed)
     origin = chance.integers(len(known), size=count)
@@ -30,7 +35,18 @@ def around(known: Frame, count: int, seed: int) -> tuple[Frame, Numbers]:
         is_log = is_size(column) and bool(seen.min() > 0)
         drawn = _between(seen[origin], seen[other], step, is_log).clip(seen.min(), seen.max())
         values[:, number] = np.where(moved, np.round(drawn) if known.whole[number] else drawn, seen[origin])
+        if tiles and known.whole[number]:
+            values[:, number] = _fitted(values[:, number], np.array(tiles), float(seen.max()), chance)
     return Frame(known.inputs, values, known.whole), origin
+
+
+def _fitted(sizes: Floats, tiles: Floats, most: float, chance: np.random.Generator) -> Floats:
+    """Return sizes of which some were moved to the nearest multiple of a tile, each of its own, if that is near."""
+    tile = chance.choice(tiles, size=len(sizes))
+    whole = np.maximum(np.round(sizes / tile), 1) * tile
+    is_near = (whole <= np.minimum(sizes * _MOST_MOVED, most)) & (sizes <= whole * _MOST_MOVED)
+    fitted: Floats = np.where(is_near & (chance.random(len(sizes)) < _ROUND), whole, sizes)
+    return fitted
 
 
 def _between(one: Floats, other: Floats, step: Floats, is_log: bool) -> Floats:

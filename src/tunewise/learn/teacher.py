@@ -1,7 +1,7 @@
 """A strong, unreadable model of what every choice costs: it answers for problems that nobody measured."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,27 +10,33 @@ from tunewise.formats.dataset import DataSet, Floats, Numbers
 from tunewise.learn.boosting import Plan, guesses, is_installed
 from tunewise.learn.columns import Frame, derivations, frame, smooth
 from tunewise.learn.derived import matrix
-from tunewise.learn.keeping import boosted_on, offer
+from tunewise.learn.keeping import boosted_on, cuts_of, offer
+from tunewise.learn.law import Law, held_out, law_of, trust
 from tunewise.learn.options import Training
-from tunewise.learn.pairs import contenders, crossed, pairs, reach, settings_of
+from tunewise.learn.pairs import Pairs, contenders, crossed, pairs, reach, settings_of
 from tunewise.learn.portfolio import cover
-from tunewise.learn.regret import WORST, expected
+from tunewise.learn.regret import WORST, expected, fastest_s
 
 _TREES = 200
 _COVERING, _PROMISING = 32, 64  # choices that a teacher looks at
 _COLUMNS = 200  # of problem and config together, those that help most
 _MOST_PAIRS, _PAIRS_TO_CHOOSE = 40_000, 5_000  # to learn from, and to choose columns by: more add seconds
-_AT_ONCE = 200  # problems, with all choices, that are in memory together
+_PAIRS_AT_ONCE = 12_800  # that are in memory together, with all their columns
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """The choices that a teacher looks at, in ascending order, and how it guesses their log regret for any problems."""
+    """The choices that a teacher looks at, in ascending order, and how it guesses their log regret for any problems.
+
+    `guess` is asked about some of the choices, by their places; what it says is relative to the best of these.
+    """
 
     choices: Numbers
-    guess: Callable[[Frame], Floats]
-    answers: int  # how many problems it answers in a few seconds
+    guess: Callable[[Frame, Numbers], Floats]
+    answers: int  # how many problems it answers in a few seconds, for all choices
+    answers_for_few: int  # and for a handful of these
     margin: float  # so many times beyond the sizes seen it is trusted
+    law: Law | None = None  # what it knows of how work makes time
 
 
 Teaching = Callable[[DataSet, Floats, Training], Teacher]
@@ -46,37 +52,57 @@ def by_choice(data: DataSet, weights: Floats, options: Training) -> Teacher:
     trees = ExtraTreesRegressor(_TREES, random_state=options.seed, n_jobs=1)
     trees.fit(smooth(known, derived), targets.ravel() if targets.shape[1] == 1 else targets, sample_weight=weights)
 
-    def guess(problems: Frame) -> Floats:
+    def guess(problems: Frame, places: Numbers) -> Floats:
         guessed: Floats = trees.predict(smooth(problems, derived)).reshape(len(problems), -1)
-        return guessed
+        return _regrets(guessed[:, places])
 
-    return Teacher(choices, guess, answers=8000, margin=options.margin)
+    return Teacher(choices, guess, answers=8000, answers_for_few=8000, margin=options.margin)
 
 
 def by_parameters(data: DataSet, _: Floats, options: Training) -> Teacher:
-    """Return a teacher that learned how cost goes with problem and parameters together: what the ranker knows.
+    """Return a teacher that learned how cost goes with problem and parameters together: a law, and what it misses.
 
-    What one choice shows on one problem then tells of choices like it on problems like it. Raises MissingPart without
-    LightGBM, and InvalidData where choices have no parameters.
+    What one choice shows on one problem then tells of choices like it on problems like it. The boosters learn what a
+    law leaves unexplained on problems that it did not see, or everything where there is no law. Raises MissingPart
+    without LightGBM, and InvalidData where choices have no parameters.
     """
-    table, plan = pairs(data, options, _MOST_PAIRS), Plan(boosters=3)
+    table, plan = pairs(data, options, _MOST_PAIRS, fastest_s), Plan(trees=80, boosters=3)
     offered = offer(table.sampled(_PAIRS_TO_CHOOSE, options.seed), options.seed)
     numbers = offered.best(_COLUMNS)
-    boosters = boosted_on(table, offered.derived, numbers, plan, options.seed)
+    law, share, missed = _lawful(table, options.seed)
+    boosters = boosted_on(missed, offered.derived, numbers, plan, options.seed)
     choices = np.sort(contenders(table, max(_PROMISING, options.portfolio), always_in(data, options)))
     settings = settings_of(data)[1][choices]
 
-    def answered(problems: Floats) -> Floats:
-        asked = matrix(crossed(problems, settings), offered.derived, numbers)
-        guessed: Floats = guesses(boosters, asked, plan).reshape(len(problems), -1)
-        least: Floats = guessed.min(axis=1, keepdims=True)
-        return guessed - least
+    def answered(problems: Floats, few: Floats) -> Floats:
+        asked = crossed(problems, few)
+        guessed = guesses(boosters, matrix(asked, offered.derived, numbers), plan)
+        if law is not None:
+            guessed = guessed + share * law.log_seconds(asked)
+        return _regrets(guessed.reshape(len(problems), -1))
 
-    def guess(problems: Frame) -> Floats:
-        parts = range(0, len(problems), _AT_ONCE)
-        return np.concatenate([answered(problems.values[part : part + _AT_ONCE]) for part in parts])
+    def guess(problems: Frame, places: Numbers) -> Floats:
+        few = settings[places]
+        at_once = max(_PAIRS_AT_ONCE // len(few), 1)
+        parts = range(0, len(problems), at_once)
+        return np.concatenate([answered(problems.values[part : part + at_once], few) for part in parts])
 
-    return Teacher(choices, guess, answers=1500, margin=reach(options))
+    return Teacher(choices, guess, answers=1500, answers_for_few=6000, margin=reach(options), law=law)
+
+
+def _regrets(costs: Floats) -> Floats:
+    least: Floats = costs.min(axis=1, keepdims=True)
+    return costs - least
+
+
+def _lawful(table: Pairs, seed: int) -> tuple[Law | None, float, Pairs]:
+    """Return a law, how much of what it says is true, and the table with the cost that it does not explain."""
+    cuts = cuts_of(table.sampled(_PAIRS_TO_CHOOSE, seed), seed)
+    said = held_out(table, cuts, seed)
+    if said is None:
+        return None, 0.0, table
+    share = trust(table, said)
+    return law_of(table, cuts), share, replace(table, cost=table.cost - share * said)
 
 
 def teaching_for(data: DataSet) -> Teaching:

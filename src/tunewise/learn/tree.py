@@ -5,19 +5,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from tunewise.formats.dataset import DataSet, Flags, Floats, Numbers
-from tunewise.learn.columns import Kind, expand, frame, needed
+from tunewise.learn.columns import expand, frame, needed
 from tunewise.learn.growing import Grown, Limits
 from tunewise.learn.leaves import Evidence, nodes_of
 from tunewise.learn.options import Training
 from tunewise.learn.regret import charged
 from tunewise.learn.split import fold_of, parts_of
-from tunewise.learn.study import Study, study
+from tunewise.learn.study import KINDS, Kind, Study, study
 from tunewise.learn.teacher import Teaching, teaching_for
 from tunewise.learn.validate import spread
 from tunewise.models import Card, Columns, Leaf, Model, Split, Tree
 
 _SIZES = (4, 8)  # that are tried besides the largest
-_KINDS: tuple[Kind, ...] = ("plain", "remainders")
 _MOST_PROBLEMS = 2000  # to learn from; more add seconds and hardly any knowledge
 
 
@@ -81,7 +80,7 @@ def choose_shape(data: DataSet, weights: Floats, options: Training, teaching: Te
 def held_out(data: DataSet, weights: Floats, options: Training, teaching: Teaching) -> list[Shape]:
     """Return all shapes, smallest first, with what they lose on every problem when it is held out."""
     sizes = [size for size in _SIZES if size < options.max_leaves] + [options.max_leaves]
-    lost = {(kind, size): np.zeros(len(data)) for size in sizes for kind in _KINDS}
+    lost = {(kind, size): np.zeros(len(data)) for size in sizes for kind in KINDS}
     if parts_of(data) < 2:
         return [Shape("plain", 1, charged(data).min(axis=1))]
     count = min(options.folds, parts_of(data))
@@ -101,7 +100,7 @@ def _answers(
     learned = study(data.take(~out), weights[~out], options, teaching)
     asked = frame(data.take(out), options.margin)
     answers = []
-    for kind in _KINDS:
+    for kind in KINDS:
         grown = learned.tree(kind, _limits(options))
         table, firsts = expand(asked, learned.derived(kind)), learned.portfolio[grown.first_choices()]
         answers += [((kind, size), firsts[grown.places(table, size)]) for size in sizes]

@@ -1,0 +1,74 @@
+"""What there is to do on a problem, counted: work in whole, edges that tiles leave over, passes over data, tiles."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from tunewise.formats.dataset import Flags, Floats
+from tunewise.learn.columns import worked_out
+from tunewise.learn.derived import Cut, Formulas
+from tunewise.models import Derived, Input
+
+Amount = tuple[int, ...]  # the columns that it is the product of; the empty product is what is done once
+
+_SPLIT_FACES = 3  # sizes, at most, where data that are passed over are told apart into whole tiles and edges
+
+
+def amounts(formulas: Formulas, sizes: Sequence[int], tiles: Mapping[int, int | float]) -> list[Amount]:
+    """Return what may have to be done: everything, what is left over by tiles, all but one size, and the tiles.
+
+    `tiles` says what cuts a size: a column, or a number. A loop nest does a part of its work in whole tiles and
+    another, slower one at their edges; it passes over data that lack one size, once or once for every tile of that
+    size; and it begins every tile. No kernel does all of that, and what one does not do costs nothing there.
+    """
+    rest = {size: formulas.fold("remainder", size, tile) for size, tile in tiles.items()}
+    count = {size: formulas.fold("tiles", size, tile) for size, tile in tiles.items()}
+
+    def parts(some: Sequence[int]) -> list[Amount]:
+        return list(product(*((size, rest[size]) if size in tiles else (size,) for size in some)))
+
+    found: list[Amount] = [(), *parts(sizes)]
+    for size in sizes if len(sizes) > 1 else ():
+        others = [other for other in sizes if other != size]
+        found += parts(others) if len(sizes) <= _SPLIT_FACES else [tuple(others)]
+        if size in tiles:
+            found.append((*others, count[size]))
+    if tiles:
+        found.append(tuple(count.values()))
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """How to count the work of every row of some inputs."""
+
+    inputs: int
+    derived: tuple[Derived, ...]
+    amounts: tuple[Amount, ...]
+
+    def counted(self, values: Floats) -> Floats:
+        """Return all amounts, a row each for the rows of the inputs."""
+        columns = worked_out(values, self.derived)
+        one = np.ones(len(values))
+        return np.stack([prod((columns[number] for number in amount), start=one) for amount in self.amounts], axis=1)
+
+    def of(self, kept: Flags) -> "Ledger":
+        """Return how to count the amounts that are flagged."""
+        flagged = zip(self.amounts, kept, strict=True)
+        return replace(self, amounts=tuple(amount for amount, is_kept in flagged if is_kept))
+
+
+def ledger(inputs: Sequence[Input], sizes: Sequence[int], cuts: Sequence[Cut]) -> Ledger:
+    """Return how to count the work of problems and configs whose inputs stand side by side."""
+    formulas = Formulas(tuple(inputs))
+    tiles = {cut.size: _tile(formulas, cut) for cut in cuts}
+    found = amounts(formulas, sizes, tiles)
+    return Ledger(len(formulas.inputs), tuple(formulas.derived), tuple(found))
+
+
+def _tile(formulas: Formulas, cut: Cut) -> int:
+    first, *others = cut.parameters
+    return formulas.add("product", first, *others) if others else first

@@ -1,0 +1,96 @@
+"""A law knows how work makes time: it tells of problems that it never saw, and of nothing where it cannot."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tiled import tiled
+
+from tunewise.formats.dataset import Column, DataSet
+from tunewise.learn.derived import Cut
+from tunewise.learn.keeping import cuts_of
+from tunewise.learn.law import held_out, law_of, rates_of, trust
+from tunewise.learn.options import Training
+from tunewise.learn.pairs import Pairs, pairs, top_costs
+from tunewise.learn.regret import fastest_s
+
+CUTS = (Cut(0, (2,)), Cut(1, (3,)))  # of a tiled kernel: m by rows, n by columns
+
+
+def table(data: DataSet) -> Pairs:
+    return pairs(data, Training(), 10**6, fastest_s)
+
+
+def test_which_parameter_cuts_which_size_is_found_out() -> None:
+    found = cuts_of(table(tiled(30)), seed=0)
+    assert {(cut.size, cut.parameters) for cut in found} == {(0, (2,)), (1, (3,))}
+
+
+def test_a_law_tells_the_times_of_problems_that_it_never_saw() -> None:
+    law, asked = law_of(table(tiled(16)), CUTS), table(tiled(60, seed=7))
+    assert law is not None
+    ran = asked.ran & (asked.cost < np.log(2))
+    off = law.log_seconds(asked.values) - asked.cost - asked.log_best
+    assert np.median(np.abs(off[ran])) < 0.15  # the kernel's 30 % for the wrong order follow no amount of work
+    single = top_costs(asked, asked.cost, np.bincount(asked.config, weights=asked.cost)[asked.config], 1).mean()
+    assert top_costs(asked, asked.cost, law.log_seconds(asked.values), 1).mean() < single
+
+
+def test_failures_are_no_times() -> None:
+    known = table(tiled(16))
+    one, other = law_of(known, CUTS), law_of(known.of(known.ran), CUTS)
+    assert one is not None
+    assert other is not None
+    assert np.array_equal(one.slopes, other.slopes)
+
+
+def test_what_no_problem_left_over_costs_nothing_where_another_does() -> None:
+    data = tiled(16)
+    whole = tuple(replace(column, values=np.round(column.values / 64 + 1) * 64) for column in data.features)
+    known = table(replace(data, features=whole))
+    law = law_of(known, CUTS)
+    assert law is not None
+    beside = known.values.copy()
+    beside[:, :2] += 1
+    assert np.abs(law.log_seconds(beside) - law.log_seconds(known.values)).max() < 1.0
+
+
+def test_equal_tables_have_equal_laws() -> None:
+    one, other = (law_of(table(tiled(12)), CUTS) for _ in range(2))
+    assert one is not None
+    assert other is not None
+    assert np.array_equal(one.slopes, other.slopes)
+
+
+@pytest.mark.parametrize("count", [0, 7])
+def test_there_is_no_law_of_problems_without_sizes_or_with_very_many(count: int) -> None:
+    data = tiled(8)
+    sizes = tuple(Column(f"s{number}", data.features[0].values + number) for number in range(count))
+    known = table(replace(data, features=sizes or (Column("share", np.linspace(0.1, 0.9, 8)),)))
+    assert law_of(known, ()) is None
+    assert held_out(known, (), seed=0) is None
+
+
+def test_three_problems_are_too_few_to_hold_one_out() -> None:
+    assert held_out(table(tiled(3)), CUTS, seed=0) is None
+
+
+@pytest.mark.parametrize(("told", "share"), [(1.0, 1.0), (2.0, 0.5), (-1.0, 0.0), (0.0, 0.0), (0.5, 1.0)])
+def test_a_law_is_trusted_as_far_as_differences_follow_it(told: float, share: float) -> None:
+    known = table(tiled(10))
+    levels = np.arange(10.0)[known.problem]  # how long a problem takes on the whole is no difference between configs
+    assert trust(known, told * known.cost + levels) == pytest.approx(share)
+
+
+def test_rates_are_never_negative_and_explain_what_they_can() -> None:
+    rng = np.random.default_rng(0)
+    amounts = rng.uniform(1, 100, (50, 3))
+    found = rates_of(amounts, np.log(amounts @ [2e-9, 0.0, 5e-9]), np.ones(50))
+    assert found == pytest.approx([2e-9, 0.0, 5e-9], abs=1e-15)
+
+
+def test_the_fastest_sample_is_what_a_law_learns_from() -> None:
+    data = tiled(4)
+    every = [data.rows.samples_s[a:b] for a, b in zip(data.rows.starts[:-1], data.rows.starts[1:], strict=True)]
+    found = fastest_s(data.rows)
+    assert np.array_equal(found, [samples.min() if len(samples) else np.nan for samples in every], equal_nan=True)
