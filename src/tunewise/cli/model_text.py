@@ -13,7 +13,7 @@ def describe(screen: Screen, model: Model) -> None:
     """Print a model: its card, its features with their bounds, its choices and its tree."""
     card = model.card
     screen.show(f"{card.decision}: {card.learner or 'a model'} of {card.created or 'an unknown day'}", style="bold")
-    screen.table(("fact", "value"), [*_card(model), *_features(model)])
+    screen.table(("fact", "value"), [*_card(model), *_features(model), *model.columns.parts.items()])
     screen.show("")
     names = labels(model.choices)
     rows = [(str(place), name, _remark(model, place)) for place, name in enumerate(names)]

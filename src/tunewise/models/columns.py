@@ -15,7 +15,7 @@ from tunewise.decision import canonical
 from tunewise.errors import InvalidModel
 
 MAX_OPERANDS, MAX_WORDS = 8, 20_000
-MAX_FORMULA = 10_000  # characters: formulas of formulas of formulas would grow without end
+LONG_FORMULA = 60  # characters: formulas of formulas of formulas would grow without end
 
 Op = Literal["product", "ratio", "sum", "difference", "remainder", "tiles"]
 Side = Literal["problem", "config", "both"]
@@ -104,12 +104,20 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What people call each column; a derived one reads like a formula."""
+        """What people call each column; a derived one reads like a formula, in which long parts stand by number."""
         names = [column.name for column in self.inputs]
-        for derived in self.derived:
-            formula = _formula(derived, names)
-            names.append(formula if len(formula) <= MAX_FORMULA else f"column {len(names)}")
+        called = list(names)
+        for number, derived in enumerate(self.derived, start=len(names)):
+            names.append(_formula(derived, called))
+            called.append(names[-1] if len(names[-1]) <= LONG_FORMULA else f"[{number}]")
         return tuple(names)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The long formulas that others are made of, by what stands for them there."""
+        names, first = self.names, len(self.inputs)
+        used = sorted({number for derived in self.derived for number in derived.of if number >= first})
+        return {f"[{number}]": names[number] for number in used if len(names[number]) > LONG_FORMULA}
 
     @property
     def sides(self) -> tuple[Side, ...]:

@@ -28,6 +28,7 @@ def tree(findings: Findings) -> Markup | None:
     return fragment(
         _about(model),
         _drawn(words, model) if words is not None else _too_many(model),
+        _parts(model) if words is not None else None,
         _choices(model),
     )
 
@@ -58,6 +59,12 @@ def _about(model: Model) -> Markup:
         *((f"held out: {name.replace('_', ' ')}", factor(value)) for name, value in card.scores.items()),
     ]
     return table("The model", ("fact", "value"), rows)
+
+
+def _parts(model: Model) -> Markup | None:
+    """Return the long formulas that questions are made of; None where there are none."""
+    rows = list(model.columns.parts.items())
+    return table("What its questions are made of", ("part", "formula"), rows) if rows else None
 
 
 def _drawn(words: Outline, model: Model) -> Markup:

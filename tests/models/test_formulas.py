@@ -1,0 +1,32 @@
+"""Columns are called what they work out, and long formulas stand by number in those that are made of them."""
+
+from tunewise.models import Columns, Derived, Number
+
+SIZES = tuple(Number(name, 1.0, 1000.0) for name in ("height", "width", "channels"))
+WORK = Derived("product", (0, 1, 2), by=0.125)
+EDGE = Derived("remainder", (0,), by=6.0)
+SLOW = Derived("product", (4, 1, 2), by=0.5)
+TIME = Derived("sum", (3, 5), by=12.0)
+OTHER = Derived("sum", (3,), by=80.0)
+COMPARED = Derived("ratio", (6, 7))
+
+
+def test_a_short_formula_is_spelled_out() -> None:
+    names = Columns(SIZES, (), (WORK, EDGE, OTHER)).names
+    assert names[3:] == ("height * width * channels * 0.125", "height % 6", "(height * width * channels * 0.125) + 80")
+
+
+def test_a_long_formula_stands_by_number_and_is_told_apart() -> None:
+    columns = Columns(SIZES, (), (WORK, EDGE, SLOW, TIME, OTHER, COMPARED))
+    assert columns.names[-1] == "[6] / ((height * width * channels * 0.125) + 80)"
+    assert columns.parts == {"[6]": columns.names[6]}
+    assert columns.names[6].startswith("(height * width * channels * 0.125) + ((height % 6) * width")
+
+
+def test_formulas_of_formulas_stay_short_however_many_there_are() -> None:
+    doubled = tuple(Derived("sum", (number, number), by=1.0) for number in range(2, 60))
+    assert max(map(len, Columns(SIZES, (), doubled).names)) < 300
+
+
+def test_what_nothing_is_made_of_is_no_part() -> None:
+    assert Columns(SIZES, (), (WORK, EDGE, SLOW, TIME)).parts == {}
