@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,12 @@ def test_the_home_is_made_if_it_is_missing(tmp_path: Path) -> None:
 
 
 def test_those_who_start_together_have_one_token(tmp_path: Path) -> None:
-    found: list[str] = []
-    threads = [threading.Thread(target=lambda: found.append(kept(tmp_path / "token"))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(found)) == 1
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(50):
+            ready = threading.Barrier(4)
+            path = tmp_path / f"token{number}"
+            found = list(threads.map(lambda _, path=path, ready=ready: (ready.wait(), kept(path))[1], range(4)))
+            assert len(set(found)) == 1
 
 
 def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:

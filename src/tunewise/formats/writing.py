@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tunewise.decision.drafts import draft
 from tunewise.errors import InvalidFile
 
 
@@ -41,7 +42,7 @@ def json_text(document: Mapping[str, Any], indent: int | None = None) -> bytes:
 @contextmanager
 def replaced(target: Path) -> Iterator[Path]:
     """Yield a file beside a target that becomes it at the end, whole or not at all; raises InvalidFile otherwise."""
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    beside = draft(target)
     try:
         yield beside
         os.replace(beside, target)

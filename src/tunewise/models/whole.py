@@ -4,6 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from tunewise.decision.drafts import draft
 from tunewise.errors import InvalidFile, InvalidModel, NotFound
 
 
@@ -22,7 +23,7 @@ def read_bounded(path: Path | str, limit_bytes: int) -> bytes:
 def write_whole(path: Path | str, raw: bytes) -> None:
     """Write a file that replaces an older one whole or not at all; raises InvalidFile where the place takes none."""
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    beside = draft(target)
     try:
         with beside.open("wb") as file:
             file.write(raw)

@@ -8,6 +8,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from tunewise.decision.drafts import draft
 from tunewise.errors import InvalidFile
 from tunewise.store.home import prepare
 
@@ -59,7 +60,7 @@ def _read(path: Path) -> str:
 
 def _make(path: Path) -> None:
     """Put a new token into a file, whole, unless somebody else has just done so."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = draft(path)
     try:
         with open(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(24) + "\n")

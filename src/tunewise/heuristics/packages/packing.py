@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import io
-import os
 import re
 import shutil
 import zipfile
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from tunewise import models
 from tunewise.decision import Scalar
+from tunewise.decision.drafts import draft
 from tunewise.errors import InvalidData, InvalidFile, InvalidModel
 from tunewise.heuristics import versions
 from tunewise.heuristics.loading import PACKAGES
@@ -76,7 +76,7 @@ def wheel_name(name: str, version: str) -> str:
 
 def write_directory(target: Path, manifest: Manifest, files: Mapping[str, bytes]) -> Path:
     """Write a package into a new directory, which appears whole or not at all; raises InvalidFile where one is."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = draft(target)
     try:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
