@@ -4,7 +4,7 @@ Trees over sizes and tiles must see every corner of a space. A law has a form th
 problems to know the rates, and then tells of sizes that fit their tiles like none that was measured.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -111,7 +111,7 @@ def held_out(table: Pairs, cuts: tuple[Cut, ...], seed: int) -> Floats | None:
 
 def trust(table: Pairs, said: Floats) -> float:
     """Return how much of what laws said of differences between configs is true: from nothing, 0, to all of it, 1."""
-    one, other = _centred(table, said), _centred(table, table.cost)
+    one, other = replace(table, cost=said).target, table.target
     explained, total = float((table.weight * one * other).sum()), float((table.weight * one * one).sum())
     is_told = total > _ALIKE * float(table.weight.sum())
     return min(max(explained / total, 0.0), 1.0) if is_told else 0.0
@@ -216,9 +216,3 @@ def _twofold(single: Floats) -> Floats:
     count = single.shape[1] if single.shape[1] <= _MOST_SQUARED else 0
     found = [single[:, one] * single[:, other] for one, other in combinations_with_replacement(range(count), 2)]
     return np.stack(found, axis=1) if found else np.zeros((len(single), 0))
-
-
-def _centred(table: Pairs, values: Floats) -> Floats:
-    sums = np.bincount(table.problem, weights=table.weight * values)
-    centred: Floats = values - (sums / np.bincount(table.problem, weights=table.weight))[table.problem]
-    return centred

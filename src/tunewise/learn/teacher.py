@@ -102,6 +102,8 @@ def _lawful(table: Pairs, seed: int) -> tuple[Law | None, float, Pairs]:
     if said is None:
         return None, 0.0, table
     share = trust(table, said)
+    if not share:
+        return None, 0.0, table
     return law_of(table, cuts), share, replace(table, cost=table.cost - share * said)
 
 
