@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from cprogram import COMPILERS, asked, build, can_be_said, has_compiler
 from drawn import edges_of, problems_of
+from msgspec.structs import replace
 from test_python_source import differences
 
+from tunewise.codegen import python_source
 from tunewise.models import Card, Columns, Derived, Leaf, Model, Number, Split, Tree
 
 
@@ -34,6 +36,12 @@ def compared() -> Model:
     return Model(card=card, choices=choices, default=0, columns=Columns(sizes, (), derived), body=Tree(nodes))
 
 
+def text() -> str:
+    """Return the generated lines from the first formula on, without their indent."""
+    source = python_source(compared())
+    return source[source.index("    d3 = ") :]
+
+
 def problems(count: int) -> list[dict[str, object]]:
     model = compared()
     model.check()
@@ -49,3 +57,46 @@ def test_python_compares_as_the_model_does() -> None:
 def test_c_compares_as_the_model_does(tmp_path: Path) -> None:
     questions = [(0, compared(), one) for one in problems(2000) if can_be_said(compared(), one)]
     assert asked(build([compared()], tmp_path, *COMPILERS[0]), questions) == [m.rank(f) for _, m, f in questions]
+
+
+def test_terms_stand_in_their_sum() -> None:
+    assert "d8 = m * n * k * 0.061 + d3 * n * k * 0.41 + m * d4 * k * 0.37 + 12.3\n" in text()
+    assert "d12 = m * n * k * 0.083 + m * k * d9 * 0.57 + 48.9\n" in text()
+
+
+def test_a_long_sum_has_a_line_for_every_term() -> None:
+    columns = compared().columns
+    many = tuple(Derived("product", (0, 1, 2), by=rate / 7) for rate in range(1, 7))
+    total = Derived("sum", tuple(range(3, 9)), by=1.5)
+    model = replace(
+        compared(),
+        columns=Columns(columns.problem, (), (*many, total, Derived("ratio", (9, 0)))),
+        body=Tree((Split(10, 1, 2, 5e3), Leaf((0,)), Leaf((1,)))),
+    )
+    assert not differences(model, list(problems_of(model, random.Random(5), 500)))
+    lines = python_source(model).splitlines()
+    first = lines.index("    d9 = (")
+    assert lines[first + 1].strip() == f"m * n * k * {1 / 7!r}"
+    assert [line.strip()[:16] for line in lines[first + 2 : first + 7]] == ["+ m * n * k * 0."] * 5
+    assert [line.strip() for line in lines[first + 7 : first + 9]] == ["+ 1.5", ")"]
+
+
+def test_formulas_are_worked_out_once_and_only_where_they_are_asked_for() -> None:
+    columns = compared().columns
+    derived = (*columns.derived, Derived("ratio", (12, 8)), Derived("ratio", (12, 0)))
+    nodes = (
+        Split(0, 1, 2, 100.0),  # small problems are told from their rows alone
+        Leaf((0,)),
+        Split(15, 3, 4, 50.0),
+        Leaf((1,)),
+        Split(13, 5, 6, 0.9817),  # this one alone needs the first sum
+        Leaf((0,)),
+        Leaf((1,)),
+    )
+    model = replace(compared(), columns=Columns(columns.problem, (), derived), body=Tree(nodes))
+    assert not differences(model, [*edges_of(model), *problems_of(model, random.Random(4), 2000)])
+    lines = [line.strip() for line in python_source(model).splitlines()]
+    starts = [next(n for n, line in enumerate(lines) if line.startswith(f"d{column} = ")) for column in (12, 8)]
+    tests = [next(n for n, line in enumerate(lines) if line.startswith(f"if {test}")) for test in ("m <=", "d12 / m")]
+    assert tests[0] < starts[0] < tests[1] < starts[1]
+    assert sum(line.startswith("d12 = ") for line in lines) == 1

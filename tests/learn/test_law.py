@@ -9,7 +9,7 @@ from tiled import tiled
 from tunewise.formats.dataset import Column, DataSet
 from tunewise.learn.derived import Cut
 from tunewise.learn.keeping import cuts_of
-from tunewise.learn.law import held_out, law_of, rates_of, trust
+from tunewise.learn.law import held_out, law_of, trust
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import Pairs, pairs, top_costs
 from tunewise.learn.regret import fastest_s
@@ -80,13 +80,6 @@ def test_a_law_is_trusted_as_far_as_differences_follow_it(told: float, share: fl
     known = table(tiled(10))
     levels = np.arange(10.0)[known.problem]  # how long a problem takes on the whole is no difference between configs
     assert trust(known, told * known.cost + levels) == pytest.approx(share)
-
-
-def test_rates_are_never_negative_and_explain_what_they_can() -> None:
-    rng = np.random.default_rng(0)
-    amounts = rng.uniform(1, 100, (50, 3))
-    found = rates_of(amounts, np.log(amounts @ [2e-9, 0.0, 5e-9]), np.ones(50))
-    assert found == pytest.approx([2e-9, 0.0, 5e-9], abs=1e-15)
 
 
 def test_the_fastest_sample_is_what_a_law_learns_from() -> None:

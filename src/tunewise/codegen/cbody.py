@@ -1,11 +1,12 @@
 """The functions of a model in C: the same comparisons as in Python, on the same doubles, in the same order."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tunewise.codegen.formulas import Formulas, in_c, kept_in_c
 from tunewise.codegen.functions import has_words, support
-from tunewise.codegen.literals import c_remark, c_string, python_float
+from tunewise.codegen.literals import c_remark, c_string, folded_sum, python_float
 from tunewise.codegen.naming import remark
+from tunewise.codegen.placing import places
 from tunewise.models import Forest, Guess, Input, Leaf, Model, Split, Tree, Word
 
 _FLOOR = """/* Floor division and remainder as in Python, step by step, so that both agree to the last bit. */
@@ -71,9 +72,15 @@ def _tree(model: Model, tree: Tree, prefix: str, names: Sequence[str]) -> Iterat
     inputs = tuple(
         f"w{place}" if isinstance(column, Word) else names[place] for place, column in enumerate(model.columns.inputs)
     )
-    formulas = Formulas(model.columns, inputs, in_c(prefix), kept_in_c(prefix))
-    ahead = formulas.ahead(node.column for node in tree.nodes if isinstance(node, Split))
+    used = [node.column for node in tree.nodes if isinstance(node, Split)]
+    formulas = Formulas(model.columns, inputs, in_c(prefix), kept_in_c(prefix)).asked(used)
+    ahead = formulas.ahead(used)
+    placed = places(tree, formulas, ahead)
     leaves: list[Leaf] = []
+
+    def before(number: int) -> Iterator[str]:
+        for name, formula in formulas.assignments(placed.get(number, ())):
+            yield from folded_sum(f"const double {name} = ", formula, ";")
 
     def answer(node: Leaf | Guess) -> str:
         assert isinstance(node, Leaf)
@@ -84,8 +91,7 @@ def _tree(model: Model, tree: Tree, prefix: str, names: Sequence[str]) -> Iterat
     yield f"static inline int {prefix}_leaf(const struct {prefix}_features *f)"
     yield "{"
     yield from _reading(model, prefix, names, inputs, "-1")
-    yield from (f"    const double {name} = {formula};" for name, formula in formulas.assignments(ahead))
-    yield from _ifs(tree.nodes, 0, lambda split: _test(split, formulas, ahead), answer)
+    yield from _ifs(tree.nodes, 0, lambda split: _test(split, formulas, ahead), answer, before)
     yield from ("}", "", *_ranked(prefix, leaves))
 
 
@@ -213,15 +219,16 @@ def _ifs(
     number: int,
     test: Callable[[Split], str],
     answer: Callable[[Leaf | Guess], str],
+    before: Callable[[int], Iterable[str]] = lambda _: (),
     indent: str = "    ",
 ) -> Iterator[str]:
     """Yield nested ifs; every branch returns, so that the other one needs no else and no deeper indent."""
-    node = nodes[number]
-    while isinstance(node, Split):
+    while isinstance(node := nodes[number], Split):
+        yield from (f"{indent}{line}" for line in before(number))
         yield f"{indent}if ({test(node)}) {{"
-        yield from _ifs(nodes, node.low, test, answer, f"{indent}    ")
+        yield from _ifs(nodes, node.low, test, answer, before, f"{indent}    ")
         yield f"{indent}}}"
-        node = nodes[node.high]
+        number = node.high
     yield f"{indent}{answer(node)}"
 
 

@@ -1,11 +1,12 @@
 """The functions of a model in Python: how it reads a problem, and the plain ifs that rank the choices."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from keyword import kwlist, softkwlist
 
 from tunewise.codegen.formulas import Formulas, in_python
-from tunewise.codegen.literals import folded, python, python_float, python_tuple
+from tunewise.codegen.literals import folded, folded_sum, python, python_float, python_tuple
 from tunewise.codegen.naming import identifiers
+from tunewise.codegen.placing import places
 from tunewise.models import Columns, Forest, Guess, Input, Leaf, Model, Split, Tree, Word
 from tunewise.models.templates import SORTED
 
@@ -69,16 +70,21 @@ def _outside(name: str, column: Input) -> list[str]:
 
 
 def _tree(model: Model, tree: Tree, formulas: Formulas, *, words: bool) -> Iterator[str]:
-    ahead = formulas.ahead(node.column for node in tree.nodes if isinstance(node, Split))
-    for name, formula in formulas.assignments(ahead):
-        yield f"{name} = {formula}"
+    used = [node.column for node in tree.nodes if isinstance(node, Split)]
+    formulas = formulas.asked(used)
+    ahead = formulas.ahead(used)
+    placed = places(tree, formulas, ahead)
+
+    def before(number: int) -> Iterator[str]:
+        for name, formula in formulas.assignments(placed.get(number, ())):
+            yield from folded_sum(f"{name} = ", formula)
 
     def leaf(node: Leaf | Guess) -> list[str]:
         assert isinstance(node, Leaf)
         ranked = [python(model.choices[number]["choice"]) if words else str(number) for number in node.ranking]
         return folded("return ", ranked, support(node))
 
-    yield from _ifs(tree.nodes, 0, lambda split: _test(split, formulas, ahead), leaf)
+    yield from _ifs(tree.nodes, 0, lambda split: _test(split, formulas, ahead), leaf, before)
 
 
 def _ifs(
@@ -86,13 +92,13 @@ def _ifs(
     number: int,
     test: Callable[[Split], str],
     leaf: Callable[[Leaf | Guess], list[str]],
+    before: Callable[[int], Iterable[str]] = lambda _: (),
 ) -> list[str]:
     """Return nested ifs; every branch returns, so that the other one needs no else and no deeper indent."""
     lines: list[str] = []
-    node = nodes[number]
-    while isinstance(node, Split):
-        lines += [f"if {test(node)}:", *_indented(_ifs(nodes, node.low, test, leaf))]
-        node = nodes[node.high]
+    while isinstance(node := nodes[number], Split):
+        lines += [*before(number), f"if {test(node)}:", *_indented(_ifs(nodes, node.low, test, leaf, before))]
+        number = node.high
     return [*lines, *leaf(node)]
 
 
@@ -150,5 +156,5 @@ def _guessed(node: Leaf | Guess) -> list[str]:
     return [f"return {python_float(node.value)}"]
 
 
-def _indented(lines: Sequence[str] | Iterator[str]) -> Iterator[str]:
+def _indented(lines: Iterable[str]) -> Iterator[str]:
     return (f"    {line}" for line in lines)

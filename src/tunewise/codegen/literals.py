@@ -47,6 +47,15 @@ def folded(head: str, parts: Sequence[str], remark: str = "") -> list[str]:
     return [*lines, f"    {current.rstrip()}", ")"]
 
 
+def folded_sum(head: str, formula: str, end: str = "") -> list[str]:
+    """Return the lines of `head` and a formula, on one line where it fits, and else a line for each of its terms."""
+    first, *others = formula.split(" + ")
+    line = f"{head}{formula}{end}"
+    if len(line) <= _WIDTH - 20 or not others:
+        return [line]
+    return [f"{head}(", f"    {first}", *(f"    + {term}" for term in others), f"){end}"]
+
+
 def c_string(text: str) -> str:
     """Return a text as a C string in UTF-8; raises InvalidModel for a zero byte, where C would end it."""
     raw = text.encode()

@@ -8,8 +8,9 @@ import numpy as np
 from tunewise.formats.dataset import Floats
 from tunewise.learn.columns import Frame
 from tunewise.learn.derived import Formulas
-from tunewise.learn.law import Law, rates_of
+from tunewise.learn.law import Law
 from tunewise.learn.pairs import crossed
+from tunewise.learn.rates import few_rates
 from tunewise.learn.work import Amount, Ledger, amounts
 from tunewise.models import Derived
 
@@ -45,13 +46,13 @@ def _nanoseconds(formulas: Formulas, known: Frame, law: Law, setting: Floats, ex
     """Return the number of the column that has the nanoseconds of one choice: its work at rates of its own.
 
     A law's rates are those of all configs. For the few that are compared, rates that explain what the teacher expects
-    of each tell more, and most amounts turn out to cost nothing.
+    of each tell more, and a handful of amounts does.
     """
     first = len(known.inputs)
     tiles = {cut.size: float(prod(setting[number - first] for number in cut.parameters)) for cut in law.cuts}
     every = amounts(formulas, law.sizes, tiles)
     counted = Ledger(first, tuple(formulas.derived), tuple(every)).counted(known.values)
-    rates = rates_of(counted, expected, weight) * _NANO
+    rates = few_rates(counted, expected, weight) * _NANO
     terms = [
         _term(formulas, amount, _short(rate)) for amount, rate in zip(every, rates, strict=True) if amount and rate
     ]

@@ -12,6 +12,7 @@ import numpy as np
 from tunewise.formats.dataset import Flags, Floats, Numbers
 from tunewise.learn.derived import Cut, sizes_of
 from tunewise.learn.pairs import Pairs
+from tunewise.learn.rates import rates_of, typical
 from tunewise.learn.work import Ledger, ledger
 from tunewise.models import Input, Word
 
@@ -23,7 +24,7 @@ _ALIKE = 1e-9  # keeps a deviation of nothing from dividing
 _LEVEL = 0.3  # of a problem's rows: how hard it is for all times of a problem to be off together
 _STRAY = 0.3  # of log seconds: what is farther off than this is as likely spoiled as wrong
 _LEAST_SHARE = 0.01  # of the typical time, that every amount begins with
-_STEPS, _TRIES = 100, 100  # of the descent, and for every rate where it begins
+_STEPS = 100  # of the descent
 _MOST_ROWS, _SEED = 20_000, 0  # to learn from; more add seconds and hardly any knowledge
 _NOTHING = -1e3  # the logarithm of an amount that a row has none of
 _FOLDS = 4
@@ -87,7 +88,7 @@ def law_of(table: Pairs, cuts: tuple[Cut, ...]) -> Law | None:
     counted, amounts = counted.of(is_met), amounts[:, is_met]
     weight = known.weight / known.weight.mean()
     log_seconds = known.cost + known.log_best
-    least = _LEAST_SHARE / _typical(amounts, log_seconds)
+    least = _LEAST_SHARE / typical(amounts, log_seconds)
     start = np.log(np.maximum(rates_of(amounts, log_seconds, weight), least))
     descent = _Descent(_logs(amounts), traits.of(settings), place.reshape(-1), known, weight, start)
     return Law(sizes, cuts, counted, traits, descent.slopes())
@@ -163,23 +164,6 @@ class _Descent:
         by_slope = (self._per_config @ (pull[:, None] * shares)).T @ self._traits + self._stiffness * moved
         by_level = np.bincount(self._problem, weights=pull, minlength=self._problems) + self._level * levels
         return loss, np.concatenate([by_slope.ravel(), by_level])
-
-
-def rates_of(amounts: Floats, log_seconds: Floats, weight: Floats) -> Floats:
-    """Return the seconds that one of each amount takes, none of them negative, by which times are explained best."""
-    from scipy.optimize import nnls
-
-    typical = _typical(amounts, log_seconds)
-    root = np.sqrt(weight)
-    relative = amounts / np.exp(log_seconds)[:, None]
-    rates: Floats = nnls(relative / typical * root[:, None], root, maxiter=_TRIES * len(typical))[0] / typical
-    return rates
-
-
-def _typical(amounts: Floats, log_seconds: Floats) -> Floats:
-    """Return how much of each amount there typically is for a second."""
-    typical: Floats = (amounts / np.exp(log_seconds)[:, None]).mean(axis=0)
-    return np.maximum(typical, np.finfo(float).tiny)
 
 
 def _logs(amounts: Floats) -> Floats:
