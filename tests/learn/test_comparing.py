@@ -6,7 +6,7 @@ from tiled import tiled
 from tunewise.codegen import python_source
 from tunewise.learn.columns import frame, needed, worked_out
 from tunewise.learn.comparing import comparisons
-from tunewise.learn.derived import Cut
+from tunewise.learn.derived import Cut, Size
 from tunewise.learn.law import Law, law_of
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import crossed, pairs, settings_of
@@ -22,7 +22,7 @@ KNOWN = frame(tiled(200, seed=3), 8.0)
 
 
 def law() -> Law:
-    found = law_of(pairs(DATA, Training(), 10**6, fastest_s), (Cut(0, (2,)), Cut(1, (3,))))
+    found = law_of(pairs(DATA, Training(), 10**6, fastest_s), (Cut(Size(0), (2,)), Cut(Size(1), (3,))))
     assert found is not None
     return found
 

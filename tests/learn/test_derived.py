@@ -1,5 +1,6 @@
 """Derived columns: made for all that fits together, and the same in arrays as in the model that is asked."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -70,3 +71,20 @@ def test_the_columns_that_decide_come_first() -> None:
     columns, places = needed(known.problem_inputs, known.config_inputs, made.derived, made.ranked)
     foremost = [columns.names[places[number]] for number in made.ranked[:12]]
     assert any("rows" in name and "m" in name for name in foremost)
+
+
+def test_a_feature_that_is_never_larger_than_another_may_be_a_window_in_it() -> None:
+    data = tiled(6)
+    window = Column("window", np.minimum(*(column.values for column in data.features)) // 2 + 1)
+    names = names_of(pairs(replace(data, features=(*data.features, window)), Training(), 10**6), most=12)
+    assert {"max(m - window + 1, 1)", "ceil(max(m - window + 1, 1) / rows)", "max(n - window + 1, 1) % columns"} <= set(
+        names
+    )
+    assert not any("max(m - n" in name or "max(window" in name for name in names)
+
+
+def test_sizes_in_order_do_not_make_windows_without_end() -> None:
+    data = tiled(6)
+    ordered = tuple(Column(f"s{place}", data.features[0].values + place) for place in range(8))
+    names = names_of(pairs(replace(data, features=ordered), Training(), 10**6))
+    assert len([name for name in names if re.fullmatch(r"max\(s. - s. \+ 1, 1\)", name)]) == 6

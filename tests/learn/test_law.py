@@ -7,14 +7,14 @@ import pytest
 from tiled import tiled
 
 from tunewise.formats.dataset import Column, DataSet
-from tunewise.learn.derived import Cut
+from tunewise.learn.derived import Cut, Size
 from tunewise.learn.keeping import cuts_of
 from tunewise.learn.law import held_out, law_of, trust
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import Pairs, pairs, top_costs
 from tunewise.learn.regret import fastest_s
 
-CUTS = (Cut(0, (2,)), Cut(1, (3,)))  # of a tiled kernel: m by rows, n by columns
+CUTS = (Cut(Size(0), (2,)), Cut(Size(1), (3,)))  # of a tiled kernel: m by rows, n by columns
 
 
 def table(data: DataSet) -> Pairs:
@@ -23,7 +23,7 @@ def table(data: DataSet) -> Pairs:
 
 def test_which_parameter_cuts_which_size_is_found_out() -> None:
     found = cuts_of(table(tiled(30)), seed=0)
-    assert {(cut.size, cut.parameters) for cut in found} == {(0, (2,)), (1, (3,))}
+    assert {(cut.size, cut.parameters) for cut in found} == {(Size(0), (2,)), (Size(1), (3,))}
 
 
 def test_a_law_tells_the_times_of_problems_that_it_never_saw() -> None:
@@ -87,3 +87,40 @@ def test_the_fastest_sample_is_what_a_law_learns_from() -> None:
     every = [data.rows.samples_s[a:b] for a, b in zip(data.rows.starts[:-1], data.rows.starts[1:], strict=True)]
     found = fastest_s(data.rows)
     assert np.array_equal(found, [samples.min() if len(samples) else np.nan for samples in every], equal_nan=True)
+
+
+def windowed(problems: int, seed: int = 0) -> DataSet:
+    """Return the tiled kernel over the places of a window: what it does in each grows with the window's square."""
+    data = tiled(problems, seed=seed)
+    window = np.random.default_rng(seed).integers(2, 12, problems).astype(float)
+    sizes = [column.values + window - 1 for column in data.features]
+    features = (Column("height", sizes[0]), Column("width", sizes[1]), Column("window", window))
+    lengths = np.diff(data.rows.starts)
+    squared = np.repeat(window[data.rows.problem] ** 2, lengths)
+    return replace(data, features=features, rows=replace(data.rows, samples_s=data.rows.samples_s * squared))
+
+
+def test_tiles_that_cut_the_places_of_a_window_are_found_out() -> None:
+    found = cuts_of(table(windowed(40)), seed=0)
+    assert {(cut.size, cut.parameters) for cut in found} == {(Size(0, 2), (3,)), (Size(1, 2), (4,))}
+
+
+def test_a_law_of_windows_tells_the_times_of_others() -> None:
+    cuts = (Cut(Size(0, 2), (3,)), Cut(Size(1, 2), (4,)))
+    law, asked = law_of(table(windowed(24)), cuts), table(windowed(60, seed=7))
+    assert law is not None
+    assert law.sizes == (Size(0, 2), Size(1, 2), Size(2), Size(2))
+    ran = asked.ran & (asked.cost < np.log(2))
+    off = law.log_seconds(asked.values) - asked.cost - asked.log_best
+    assert np.median(np.abs(off[ran])) < 0.15
+
+
+def test_work_that_grows_with_a_cube_has_its_size_three_times() -> None:
+    data = tiled(16)
+    side = np.round(np.geomspace(8, 600, 16))
+    lengths = np.diff(data.rows.starts)
+    seconds = np.repeat(side[data.rows.problem] ** 3 * 1e-9, lengths)
+    cubed = replace(data, features=(Column("side", side),), rows=replace(data.rows, samples_s=seconds))
+    law = law_of(table(cubed), ())
+    assert law is not None
+    assert law.sizes == (Size(0),) * 3

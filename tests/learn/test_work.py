@@ -2,17 +2,20 @@
 
 import numpy as np
 
-from tunewise.learn.derived import Cut, Formulas
+from tunewise.learn.derived import Cut, Formulas, Size
 from tunewise.learn.work import Ledger, amounts, ledger
 from tunewise.models import Number
 
 PROBLEM = (Number("m", 1, 100), Number("n", 1, 100))
 TILES = (Number("rows", 1, 8), Number("wide", 1, 4))
-CUTS = (Cut(0, (2,)), Cut(1, (2, 3)))
+M, N = Size(0), Size(1)
+CUTS = (Cut(M, (2,)), Cut(N, (2, 3)))
 
 
-def counted(values: list[float], cuts: tuple[Cut, ...] = CUTS) -> dict[tuple[int, ...], float]:
-    known = ledger((*PROBLEM, *TILES), (0, 1), cuts)
+def counted(
+    values: list[float], cuts: tuple[Cut, ...] = CUTS, sizes: tuple[Size, ...] = (M, N)
+) -> dict[tuple[int, ...], float]:
+    known = ledger((*PROBLEM, *TILES), sizes, cuts)
     return dict(zip(known.amounts, known.counted(np.array([values]))[0].tolist(), strict=True))
 
 
@@ -29,6 +32,18 @@ def test_without_tiles_there_are_work_and_data_alone() -> None:
 
 def test_the_tile_of_one_config_may_be_a_number() -> None:
     formulas = Formulas(PROBLEM)
-    every = amounts(formulas, (0, 1), {0: 4.0, 1: 4.0})
+    every = amounts(formulas, (M, N), {M: 4.0, N: 4.0})
     alone = Ledger(len(PROBLEM), tuple(formulas.derived), tuple(every)).counted(np.array([[10.0, 7.0]]))
     assert alone[0].tolist() == list(counted([10, 7, 4, 1]).values())
+
+
+def test_a_window_is_counted_by_its_places() -> None:
+    # A window of 4 has 7 places in 10, in tiles of 3: one is left over, and there are 3 tiles.
+    places = Size(0, 1)
+    found = sorted(counted([10, 4, 3, 1], (Cut(places, (2,)),), (places, N)).values())
+    assert found == sorted([1, 7 * 4, 1 * 4, 4, 3 * 4, 7, 1, 3])
+
+
+def test_a_size_that_is_there_twice_is_squared_and_cut_but_once() -> None:
+    found = sorted(counted([10, 7, 4, 1], (Cut(M, (2,)),), (M, M)).values())
+    assert found == sorted([1, 10 * 10, 2 * 10, 10, 2, 10 * 3, 3])

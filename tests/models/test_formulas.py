@@ -1,5 +1,8 @@
 """Columns are called what they work out, and long formulas stand by number in those that are made of them."""
 
+import numpy as np
+import pytest
+
 from tunewise.models import Columns, Derived, Number
 
 SIZES = tuple(Number(name, 1.0, 1000.0) for name in ("height", "width", "channels"))
@@ -30,3 +33,12 @@ def test_formulas_of_formulas_stay_short_however_many_there_are() -> None:
 
 def test_what_nothing_is_made_of_is_no_part() -> None:
     assert Columns(SIZES, (), (WORK, EDGE, SLOW, TIME)).parts == {}
+
+
+@pytest.mark.parametrize(("height", "window", "places"), [(10.0, 3.0, 8.0), (3.0, 3.0, 1.0), (2.0, 5.0, 1.0)])
+def test_places_of_a_window_are_never_less_than_one(height: float, window: float, places: float) -> None:
+    one = Derived("windows", (0, 1))
+    assert Columns(SIZES, (), (one,)).names[3] == "max(height - width + 1, 1)"
+    assert one.value([height, window]) == places
+    assert one.value([np.array([height, 7.0]), np.array([window, 2.0])]).tolist() == [places, 6.0]  # type: ignore
+    Columns(SIZES, (), (one, Derived("ratio", (0, 3)))).check()  # they can be divided by

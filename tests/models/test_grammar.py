@@ -81,6 +81,11 @@ LINES = [  # each is put below the line that reads m
     "z = 1 << 99999999",
     "z = 1.0 @ 1.0",
     "z = lambda: 1.0",
+    "z = 'a' if m > 1.0 else 1.0",
+    "z = 1.0 if m > 'a' else 1.0",
+    "z = 1.0 if features else 1.0",
+    "z = 1.0 if m in CHOICES else 1.0",
+    "z = 1.0 if open('x') > 1.0 else 1.0",
     "z = [x for x in features]",
     "z = {x for x in features}",
     "z = (x for x in features)",
@@ -123,7 +128,15 @@ LINES = [  # each is put below the line that reads m
 
 
 @pytest.mark.parametrize(
-    "line", ["z = m", "z = m * 2.0", "z = -m // 3.0 % m", "if m <= 3.0: return ()", "y = features['y']"]
+    "line",
+    [
+        "z = m",
+        "z = (m - 3.0 + 1.0 if m > 3.0 else 1.0) % 8.0",
+        "z = m * 2.0",
+        "z = -m // 3.0 % m",
+        "if m <= 3.0: return ()",
+        "y = features['y']",
+    ],
 )
 def test_a_line_that_a_generator_could_write_is_taken(line: str) -> None:
     reading = 'm = features["m"] * 1.0'

@@ -87,16 +87,28 @@ class Formulas:
 
 def in_python(op: Op, left: str, right: str) -> str:
     """Return one operation in Python; it reads from left to right."""
-    return f"-(-{left} // {right})" if op == "tiles" else f"{left} {_SIGNS[op]} {right}"
+    match op:
+        case "tiles":
+            return f"-(-{left} // {right})"
+        case "windows":
+            return f"({left} - {right} + 1.0 if {left} > {right} else 1.0)"
+        case _:
+            return f"{left} {_SIGNS[op]} {right}"
 
 
 def in_c(prefix: str) -> Fold:
     """Return how one operation is written in C, by the functions of a header where Python does more than C would."""
 
     def fold(op: Op, left: str, right: str) -> str:
-        if op == "tiles":
-            return f"-{prefix}_floor_div(-{left}, {right})"
-        return f"{prefix}_rest({left}, {right})" if op == "remainder" else f"{left} {_SIGNS[op]} {right}"
+        match op:
+            case "tiles":
+                return f"-{prefix}_floor_div(-{left}, {right})"
+            case "windows":
+                return f"({left} > {right} ? {left} - {right} + 1.0 : 1.0)"
+            case "remainder":
+                return f"{prefix}_rest({left}, {right})"
+            case _:
+                return f"{left} {_SIGNS[op]} {right}"
 
     return fold
 

@@ -56,7 +56,7 @@ def _nanoseconds(formulas: Formulas, known: Frame, law: Law, setting: Floats, ex
     terms = [
         _term(formulas, amount, _short(rate)) for amount, rate in zip(every, rates, strict=True) if amount and rate
     ]
-    terms = terms or [_term(formulas, (law.sizes[0],), 0.0)]
+    terms = terms or [_term(formulas, (law.sizes[0].of,), 0.0)]
     while len(terms) > _MOST_ADDED:
         terms = [*terms[_MOST_ADDED + 1 :], formulas.keep(Derived("sum", tuple(terms[: _MOST_ADDED + 1])), False)]
     once = max(_short(rates[every.index(())]), _LEAST)

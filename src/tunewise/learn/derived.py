@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tunewise.models import Derived, Input, Number, Op
 
 _LARGEST = 1e24  # products of a few numbers up to here stay finite
 _MOST_CUTS, _CHANCE = 3, 0.1  # sizes that are known to be cut, and what less than that share of the best is
+_MOST_WINDOWS = 6  # sizes of one thing that happen to be in order are no windows, and cost time
 _CORES = "cores"  # the hardware's fact, whatever stands before it
 
 
@@ -34,9 +35,13 @@ class Formulas:
         one = Derived(op, (left, right)) if isinstance(right, int) else Derived(op, (left,), by=right)
         return self.keep(one, is_offered=False)
 
-    def factors(self, number: int) -> tuple[int, ...]:
-        """Return the inputs that a column is the product of: itself if it is one."""
+    def parts(self, number: int) -> tuple[int, ...]:
+        """Return the inputs that a column is made of: itself if it is one."""
         return (number,) if number < len(self.inputs) else self.derived[number - len(self.inputs)].of
+
+    def size(self, size: "Size") -> int:
+        """Return the number of the column that has a size."""
+        return size.of if size.window is None else self.add("windows", size.of, size.window)
 
     def keep(self, one: Derived, is_offered: bool = True) -> int:
         """Return the number of a derived column, which is kept if it is new."""
@@ -47,6 +52,14 @@ class Formulas:
         if is_offered and number not in self.offered:
             self.offered.append(number)
         return number
+
+
+@dataclass(frozen=True)
+class Size:
+    """A feature of the problem that is a count, or how many places a window of another feature's size has in it."""
+
+    of: int
+    window: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ class Fit:
 class Cut:
     """A size of the problem, and the parameters of the config whose product is the tile that cuts it."""
 
-    size: int
+    size: Size
     parameters: tuple[int, ...]
 
 
@@ -79,21 +92,21 @@ def cuts(formulas: Formulas, fits: Sequence[Fit], gains: Sequence[float]) -> tup
     for gain, fit in ranked:
         if len(found) == _MOST_CUTS or gain < _CHANCE * ranked[0][0]:
             break
-        parameters = formulas.factors(fit.tile)
-        taken = {number for cut in found for number in (cut.size, *cut.parameters)}
-        if taken.isdisjoint((fit.size, *parameters)):
-            found.append(Cut(fit.size, parameters))
+        size, parameters = Size(*formulas.parts(fit.size)), formulas.parts(fit.tile)
+        taken = {number for cut in found for number in (cut.size.of, *cut.parameters)}
+        if taken.isdisjoint((size.of, *parameters)):
+            found.append(Cut(size, parameters))
     return tuple(found)
 
 
 def simple(table: Pairs) -> tuple[Formulas, list[Fit]]:
-    """Return products and ratios of sizes, and how every size fits every parameter."""
+    """Return products and ratios of sizes, and how every size, windows among them, fits every parameter."""
     formulas = Formulas(table.inputs)
     problems = len(table.problem_inputs)
     known = Frame(table.problem_inputs, table.values[:, :problems], table.whole[:problems])
     for one in derivations(known, "sizes"):
         formulas.keep(one)
-    sizes, tiles = sizes_of(table), _tiles(table)
+    sizes, tiles = [formulas.size(size) for size in _all_sizes(table)], _tiles(table)
     return formulas, [_fit(formulas, size, tile) for size in sizes for tile in tiles]
 
 
@@ -143,6 +156,14 @@ def sizes_of(table: Pairs) -> list[int]:
     """Return the features of the problem that are counts of something: what tiles may cut."""
     problems = len(table.problem_inputs)
     return [n for n in range(problems) if _is_count(table, n) and not _is_cores(table.inputs[n])]
+
+
+def _all_sizes(table: Pairs) -> list[Size]:
+    """Return counts, and windows within them: the smallest of those that are never larger than another one."""
+    counts, values = sizes_of(table), table.values
+    found = [Size(of, window) for of, window in permutations(counts, 2) if (values[:, of] >= values[:, window]).all()]
+    found.sort(key=lambda size: values[:, size.window].max())
+    return [*map(Size, counts), *found[:_MOST_WINDOWS]]
 
 
 def _tiles(table: Pairs) -> list[int]:

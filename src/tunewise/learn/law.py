@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from tunewise.formats.dataset import Flags, Floats, Numbers
-from tunewise.learn.derived import Cut, sizes_of
+from tunewise.learn.derived import Cut, Formulas, Size, matrix, sizes_of
 from tunewise.learn.pairs import Pairs
 from tunewise.learn.rates import rates_of, typical
 from tunewise.learn.work import Ledger, ledger
@@ -51,7 +51,7 @@ class Traits:
 class Law:
     """How long configs take: the amounts that are counted, and how their rates follow from a config's traits."""
 
-    sizes: tuple[int, ...]
+    sizes: tuple[Size, ...]
     cuts: tuple[Cut, ...]
     counted: Ledger
     traits: Traits
@@ -74,11 +74,13 @@ class Law:
 
 def law_of(table: Pairs, cuts: tuple[Cut, ...]) -> Law | None:
     """Return the law that explains a table best; None where problems have no sizes that work could follow."""
-    sizes = tuple(sizes_of(table))
-    if not 0 < len(sizes) <= _MOST_SIZES or not table.ran.any():
+    if not table.ran.any():
         return None
     known = table.sampled(_MOST_ROWS, _SEED)
     known = known.of(known.ran)
+    sizes = _sizes(known, cuts)
+    if not sizes:
+        return None
     counted = ledger(known.inputs, sizes, cuts)
     _, first, place = np.unique(known.config, return_index=True, return_inverse=True)
     settings = known.values[first, len(known.problem_inputs) :]
@@ -92,6 +94,31 @@ def law_of(table: Pairs, cuts: tuple[Cut, ...]) -> Law | None:
     start = np.log(np.maximum(rates_of(amounts, log_seconds, weight), least))
     descent = _Descent(_logs(amounts), traits.of(settings), place.reshape(-1), known, weight, start)
     return Law(sizes, cuts, counted, traits, descent.slopes())
+
+
+def _sizes(table: Pairs, cuts: tuple[Cut, ...]) -> tuple[Size, ...]:
+    """Return the sizes that work is the product of; one is there twice where times grow with its square.
+
+    Of a size that is cut, it is what is cut that counts: places of a window, where tiles cut these.
+    """
+    seen = {cut.size.of: cut.size for cut in cuts}
+    sizes = tuple(seen.get(number, Size(number)) for number in sizes_of(table))
+    if not 0 < len(sizes) <= _MOST_SIZES:
+        return ()
+    _, first = np.unique(table.problem, return_index=True)
+    formulas = Formulas(table.inputs)
+    numbers = [formulas.size(size) for size in sizes]
+    powers = _powers(np.log(matrix(table.values[first], formulas.derived, numbers)), table.log_best[first])
+    more = [size for size, power in zip(sizes, powers, strict=True) for _ in range(1, round(power))]
+    return (*sizes, *more)[:_MOST_SIZES]
+
+
+def _powers(logs: Floats, log_seconds: Floats) -> Floats:
+    """Return with which power of every size times grow; one, where there is little to tell it by."""
+    around, off = logs - logs.mean(axis=0), log_seconds - log_seconds.mean()
+    missing = around.T @ (off - around.sum(axis=1))
+    powers: Floats = 1 + np.linalg.solve(around.T @ around + np.eye(logs.shape[1]), missing)
+    return powers
 
 
 def held_out(table: Pairs, cuts: tuple[Cut, ...], seed: int) -> Floats | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tunewise.formats.dataset import Flags, Floats
 from tunewise.learn.columns import worked_out
-from tunewise.learn.derived import Cut, Formulas
+from tunewise.learn.derived import Cut, Formulas, Size
 from tunewise.models import Derived, Input
 
 Amount = tuple[int, ...]  # the columns that it is the product of; the empty product is what is done once
@@ -17,25 +17,31 @@ Amount = tuple[int, ...]  # the columns that it is the product of; the empty pro
 _SPLIT_FACES = 3  # sizes, at most, where data that are passed over are told apart into whole tiles and edges
 
 
-def amounts(formulas: Formulas, sizes: Sequence[int], tiles: Mapping[int, int | float]) -> list[Amount]:
+def amounts(formulas: Formulas, given: Sequence[Size], cutting: Mapping[Size, int | float]) -> list[Amount]:
     """Return what may have to be done: everything, what is left over by tiles, all but one size, and the tiles.
 
-    `tiles` says what cuts a size: a column, or a number. A loop nest does a part of its work in whole tiles and
-    another, slower one at their edges; it passes over data that lack one size, once or once for every tile of that
-    size; and it begins every tile. No kernel does all of that, and what one does not do costs nothing there.
+    Work grows with the square of a size that is given twice. `cutting` says what cuts a size: a column, or a number. A
+    loop nest does a part of its work in whole tiles and another, slower one at their edges; it passes over data that
+    lack one size, once or once for every tile of that size; and it begins every tile. No kernel does all of that, and
+    what one does not do costs nothing there.
     """
+    sizes = [formulas.size(size) for size in given]
+    tiles = {formulas.size(size): tile for size, tile in cutting.items()}
     rest = {size: formulas.fold("remainder", size, tile) for size, tile in tiles.items()}
     count = {size: formulas.fold("tiles", size, tile) for size, tile in tiles.items()}
 
     def parts(some: Sequence[int]) -> list[Amount]:
-        return list(product(*((size, rest[size]) if size in tiles else (size,) for size in some)))
+        is_cut = [size in tiles and size not in some[:place] for place, size in enumerate(some)]
+        return list(product(*((size, rest[size]) if cut else (size,) for size, cut in zip(some, is_cut, strict=True))))
 
     found: list[Amount] = [(), *parts(sizes)]
-    for size in sizes if len(sizes) > 1 else ():
-        others = [other for other in sizes if other != size]
-        found += parts(others) if len(sizes) <= _SPLIT_FACES else [tuple(others)]
+    for size in dict.fromkeys(sizes) if len(sizes) > 1 else ():
+        without = [other for other in sizes if other != size]
+        less = [*without, *[size] * (sizes.count(size) - 1)]
+        for others in (less, without):
+            found += parts(others) if len(set(sizes)) <= _SPLIT_FACES else [tuple(others)]
         if size in tiles:
-            found.append((*others, count[size]))
+            found.append((*less, count[size]))
     if tiles:
         found.append(tuple(count.values()))
     return list(dict.fromkeys(found))
@@ -61,11 +67,10 @@ class Ledger:
         return replace(self, amounts=tuple(amount for amount, is_kept in flagged if is_kept))
 
 
-def ledger(inputs: Sequence[Input], sizes: Sequence[int], cuts: Sequence[Cut]) -> Ledger:
+def ledger(inputs: Sequence[Input], sizes: Sequence[Size], cuts: Sequence[Cut]) -> Ledger:
     """Return how to count the work of problems and configs whose inputs stand side by side."""
     formulas = Formulas(tuple(inputs))
-    tiles = {cut.size: _tile(formulas, cut) for cut in cuts}
-    found = amounts(formulas, sizes, tiles)
+    found = amounts(formulas, sizes, {cut.size: _tile(formulas, cut) for cut in cuts})
     return Ledger(len(formulas.inputs), tuple(formulas.derived), tuple(found))
 
 

@@ -17,7 +17,7 @@ from tunewise.errors import InvalidModel
 MAX_OPERANDS, MAX_WORDS = 8, 20_000
 LONG_FORMULA = 60  # characters: formulas of formulas of formulas would grow without end
 
-Op = Literal["product", "ratio", "sum", "difference", "remainder", "tiles"]
+Op = Literal["product", "ratio", "sum", "difference", "remainder", "tiles", "windows"]
 Side = Literal["problem", "config", "both"]
 
 _SIGNS: dict[Op, str] = {"product": "*", "ratio": "/", "sum": "+", "difference": "-", "remainder": "%"}
@@ -70,7 +70,8 @@ Input = Number | Word
 class Derived(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A number worked out from earlier columns: `of` has their numbers, and `by` may be a constant right operand.
 
-    `tiles` is how many pieces of the right size cover the left one: the quotient rounded up.
+    `tiles` is how many pieces of the right size cover the left one: the quotient rounded up. `windows` is how many
+    places a window of the right size has within the left one: one more than the difference, and never less than one.
     """
 
     op: Op
@@ -187,6 +188,9 @@ def apply(op: Op, left: float, right: float) -> float:
             return left % right
         case "tiles":
             return -(-left // right)
+        case "windows":
+            room = left - right
+            return (room + abs(room)) * 0.5 + 1.0  # of whole arrays too, which have no max
         case _:
             assert_never(op)
 
@@ -243,8 +247,10 @@ def _formula(derived: Derived, names: Sequence[str]) -> str:
         parts.append(f"{derived.by:g}")
     if derived.op == "tiles":
         return f"ceil({parts[0]} / {parts[1]})"
+    if derived.op == "windows":
+        return f"max({parts[0]} - {parts[1]} + 1, 1)"
     return f" {_SIGNS[derived.op]} ".join(parts)
 
 
 def _bracketed(name: str) -> str:
-    return f"({name})" if " " in name and not name.startswith("ceil(") else name
+    return f"({name})" if " " in name and not name.startswith(("ceil(", "max(")) else name

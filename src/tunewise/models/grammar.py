@@ -209,6 +209,8 @@ class _Check:
                     waiting.append(operand)
                 case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _ARITHMETIC):
                     waiting += (left, right)
+                case ast.IfExp(test=ast.Compare(left=left, ops=[ast.Gt()], comparators=[right]), body=low, orelse=high):
+                    waiting += (left, right, low, high)
                 case other:
                     raise refused(other)
 
