@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from tunewise.errors import InvalidModel
-from tunewise.models import Card, Columns, Derived, Forest, Guess, Input, Leaf, Model, Number, Split, Tree, Word
+from tunewise.models import Card, Columns, Derived, Forest, Guess, Input, Leaf, Model, Number, Split, Tree, Word, Work
 
 OPS = ("product", "ratio", "sum", "difference", "remainder", "tiles", "windows")
 BOUNDS = ((1.0, 4096.0), (0.0, 1.0), (-5.0, 5.0), (1.0, 2.0**62), (0.001, 1e9), (16.0, 16.0), (-1e300, 1e300))
@@ -24,7 +24,7 @@ def draw_model(rng: random.Random, *, names: Sequence[str] | None = None, decisi
     if not is_forest and rng.random() < 0.5:
         words = list(dict.fromkeys(call() for _ in range(6)))
         choices = tuple({"choice": word} for word in words)
-    body = _forest(rng, columns) if is_forest else _tree(rng, columns, len(choices))
+    body = _forest(rng, columns, len(choices)) if is_forest else _tree(rng, columns, len(choices))
     fence = {call(): rng.choice([call(), 3, 2.5, None, True])} if rng.random() < 0.5 else {}
     card = Card(
         decision=decision, fence=fence, fingerprint=call(), created="2026-01-31", learner=call(), scores={call(): 1.5}
@@ -154,12 +154,26 @@ def _tree(rng: random.Random, columns: Columns, choices: int) -> Tree:
     return Tree(tuple(_nodes(rng, columns, leaf, 16)))  # type: ignore[arg-type]
 
 
-def _forest(rng: random.Random, columns: Columns) -> Forest:
+def _forest(rng: random.Random, columns: Columns, choices: int) -> Forest:
     def leaf() -> Guess:
         return Guess(rng.choice([0.0, 0.25, -0.25, rng.gauss(0, 1)]))
 
     trees = tuple(tuple(_nodes(rng, columns, leaf, 6)) for _ in range(rng.randrange(0, 6)))
-    return Forest(trees, base=rng.gauss(0, 1))  # type: ignore[arg-type]
+    work = _work(rng, columns, choices) if rng.random() < 0.5 else None
+    return Forest(trees, base=rng.gauss(0, 1), work=work)  # type: ignore[arg-type]
+
+
+def _work(rng: random.Random, columns: Columns, choices: int) -> Work:
+    may_be = [
+        number
+        for number, (low, high) in enumerate(columns.bounds)
+        if low >= 0 and high < 1e20 and not (number < len(columns.inputs) and isinstance(columns.inputs[number], Word))
+    ]
+    amounts = tuple(rng.sample(may_be, rng.randrange(0, len(may_be) + 1)))
+    rates = tuple(
+        (rng.uniform(1e-9, 1e-3), *(rng.choice([0.0, 1e-9, rng.random()]) for _ in amounts)) for _ in range(choices)
+    )
+    return Work(amounts, rates, rng.choice([1.0, 0.5, rng.uniform(0.1, 1.0)]))
 
 
 def _value(rng: random.Random, column: Input) -> object:

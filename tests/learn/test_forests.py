@@ -32,7 +32,7 @@ def test_the_forest_guesses_what_lightgbm_predicts(objective: str) -> None:
     every = np.stack(worked_out(KNOWN.values, columns.derived), axis=1)
     expected = guesses(boosters, shown, plan)
     assert np.abs(evaluate(forest, every) - expected).max() < 1e-9
-    asked = [forest.guess(list(row)) for row in every[::7]]
+    asked = [forest.added(list(row)) for row in every[::7]]
     assert np.abs(np.array(asked) - expected[::7]).max() < 1e-9
     assert any(node.words for nodes in forest.trees for node in nodes if isinstance(node, Split))
 

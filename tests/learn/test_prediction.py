@@ -24,6 +24,7 @@ from tunewise.models import (
     Split,
     Tree,
     Word,
+    Work,
 )
 
 COLUMNS = Columns(problem=(Number("n", 1.0, 100.0), Word("dtype", ("a", "b"))), config=(Word("choice", ("c0", "c1")),))
@@ -54,6 +55,13 @@ def test_a_model_that_knows_no_level_is_compared_without_it() -> None:
     assert (found.errors.rows, found.errors.problems, found.unknown) == (6, 3, 3)  # c2 is none of its choices
     assert found.errors.mse == pytest.approx((log(2) / 2) ** 2 * 2 / 6)
     assert found.errors.rmse == pytest.approx(found.errors.mse**0.5)
+
+
+def test_the_time_of_work_is_predicted_for_the_choices_that_have_rates() -> None:
+    halved = Forest((), work=Work((0,), ((1e-9, 1.0), (1e-9, 2.0)), 1.0))
+    found = prediction(model(halved), DATA)
+    assert (found.errors.rows, found.unknown) == (6, 3)
+    assert found.errors.mse == pytest.approx((log(2) / 2) ** 2 * 2 / 6)
 
 
 def test_errors_in_milliseconds_are_those_of_times() -> None:

@@ -45,6 +45,21 @@ def test_a_ranker_looks_at_tiles_where_these_decide(model: Model) -> None:
     assert any("ceil(m / rows)" in name for name in model.columns.names)
 
 
+def test_with_fewer_problems_than_configs_a_law_may_tell_what_trees_cannot() -> None:
+    known, held_out = tiled(20, seed=3), tiled(60, seed=4)
+    made = RankerLearner().fit(known, Training())
+    assert isinstance(made.body, Forest)
+    assert made.body.work is not None
+    assert len(made.body.work.rates) == len(made.choices)
+    assert validate(made, held_out).top[3] < 1.05
+    assert parse(dump(made)) == made
+
+
+def test_with_many_problems_trees_are_asked_alone(model: Model) -> None:
+    assert isinstance(model.body, Forest)
+    assert (len(KNOWN) < len(KNOWN.configs)) == (model.body.work is not None)
+
+
 def test_configs_that_fail_are_not_ranked_among_the_first(model: Model) -> None:
     for number in range(len(HELD_OUT)):
         first = [model.choices[choice] for choice in model.rank(HELD_OUT.problem(number))[:3]]

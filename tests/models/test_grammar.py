@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tunewise.codegen import python_source
 from tunewise.errors import InvalidModel, NotFound
-from tunewise.models import Card, Columns, Derived, Forest, Guess, Leaf, Model, Number, Split, Tree, Word
+from tunewise.models import Card, Columns, Derived, Forest, Guess, Leaf, Model, Number, Split, Tree, Word, Work
 from tunewise.models.grammar import check_source
 from tunewise.models.source import load_source, parse_source
 
@@ -219,6 +220,33 @@ FORESTS = [
 @pytest.mark.parametrize(("old", "new"), FORESTS)
 def test_candidates_and_trees_cannot_do_more_than_they_should(old: str, new: str) -> None:
     text = python_source(FOREST)
+    assert old in text
+    with pytest.raises(InvalidModel):
+        check_source(text.replace(old, new, 1))
+
+
+WITH_WORK = replace(FOREST, body=replace(FOREST.body, work=Work((0,), ((1.0, 2.0), (2.0, 1.0)), 0.5)))
+POWERS = [
+    ("total * time ** 0.5", "total * time ** 2.0"),
+    ("total * time ** 0.5", "total * time ** m"),
+    ("total * time ** 0.5", "total * time ** time"),
+    ("total * time ** 0.5", "total * total ** 0.5"),
+    ("total * time ** 0.5", "total * time"),
+    ("total * time ** 0.5", "total + time ** 0.5"),
+    ("2.718281828459045 ** total", "10.0 ** total"),
+    ("2.718281828459045 ** total", "time ** total"),
+    ("2.718281828459045 ** total", "total ** total"),
+    ("2.718281828459045 ** total", "total"),
+    ("time = r0 + m * r1", "time = dtype"),
+    ("    time = r0 + m * r1\n", ""),
+    ("(0, 8.0, 1.0, 2.0),", "(0, 8.0, 1.0, 'a'),"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), POWERS)
+def test_no_other_power_is_taken(old: str, new: str) -> None:
+    text = python_source(WITH_WORK)
+    check_source(text)
     assert old in text
     with pytest.raises(InvalidModel):
         check_source(text.replace(old, new, 1))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tunewise.codegen.functions import candidates, functions, names_of
 from tunewise.codegen.literals import python
-from tunewise.codegen.naming import plain_word
+from tunewise.codegen.naming import NUMBERED, plain_word
 from tunewise.codegen.python import facts, renamed
 from tunewise.decision import Scalar
 from tunewise.errors import InvalidModel
@@ -46,11 +46,10 @@ _CLASS = '''class {name}(LearnedHeuristicDecision):
 
 _OURS = frozenset(
     """AHContext AHMetadata Choice LearnedHeuristicDecision CHOICES CANDIDATES self metadata context bool float int str
-    list tuple len sorted idx ranking number Exception _ranking _guess guesses total _ torch name shared_memory
+    list tuple len sorted idx ranking number Exception _ranking _guess guesses time total _ torch name shared_memory
     device_capa get_name get_value cuda is_available get_device_name get_device_properties multi_processor_count
     check_precondition get_confidence_threshold get_choice get_best_choices""".split()  # noqa: SIM905
 )
-_NUMBERED = re.compile(r"_tree_[0-9]+|[fd][0-9]+")
 
 
 def autoheuristic_source(model: Model) -> str:
@@ -134,7 +133,7 @@ def _check(text: str, names: set[str]) -> None:
     """Raise InvalidModel unless every identifier of the code is ours, or one that was given to a name."""
     for node in ast.walk(ast.parse(text)):
         word = _identifier(node)
-        if word is not None and word not in _OURS and word not in names and not _NUMBERED.fullmatch(word):
+        if word is not None and word not in _OURS and word not in names and not NUMBERED.fullmatch(word):
             raise InvalidModel(f"the generated code speaks of {word!r}: a fault of ours")
 
 

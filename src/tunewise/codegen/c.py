@@ -18,7 +18,7 @@ _RESERVED = frozenset(
     not_eq nullptr operator or or_eq override private protected public register reinterpret_cast requires restrict
     return short signed sizeof static static_assert static_cast stderr stdin stdout struct switch template this
     thread_local throw true try typedef typeid typename typeof typeof_unqual union unix unsigned using virtual void
-    volatile wchar_t while xor xor_eq f fmod floor strcmp""".split()  # noqa: SIM905
+    volatile wchar_t while xor xor_eq f fmod floor pow strcmp""".split()  # noqa: SIM905
 )
 
 _CHOOSE = """/* Return the number of the best choice, or -1 where the default is as good a guess. */
@@ -56,7 +56,7 @@ def _lines(model: Model, prefix: str, names: Sequence[str], fields: Sequence[str
     yield "/* Generated code: rather than edit it, measure more and train again. */"
     yield from (f"/* {c_remark(line).rstrip()} */" for line in facts(model))
     yield from ("", f"#ifndef {guard}", f"#define {guard}", "")
-    if cbody.divides(model):
+    if cbody.needs_math(model):
         yield "#include <math.h>"
     if any(isinstance(column, Word) for column in model.columns.problem):
         yield "#include <string.h>"

@@ -7,7 +7,7 @@ from tunewise.codegen.functions import has_words, support
 from tunewise.codegen.literals import c_remark, c_string, folded_sum, python_float
 from tunewise.codegen.naming import remark
 from tunewise.codegen.placing import places
-from tunewise.models import Forest, Guess, Input, Leaf, Model, Split, Tree, Word
+from tunewise.models import E, Forest, Guess, Input, Leaf, Model, Split, Tree, Word
 
 _FLOOR = """/* Floor division and remainder as in Python, step by step, so that both agree to the last bit. */
 static inline double {p}_floor_div(double left, double right)
@@ -47,17 +47,18 @@ static inline int {p}_index(const char *word, const char *const *words, int coun
 _RANK = "/* Write the numbers of up to k choices to out, best first, and return how many; 0 means: use the default. */"
 
 
-def divides(model: Model) -> bool:
+def needs_math(model: Model) -> bool:
     """Return whether the header needs the mathematics library."""
-    return any(derived.op in ("tiles", "remainder") for derived in model.columns.derived)
+    has_work = isinstance(model.body, Forest) and model.body.work is not None
+    return has_work or any(derived.op in ("tiles", "remainder") for derived in model.columns.derived)
 
 
 def functions(model: Model, prefix: str, names: Sequence[str]) -> Iterator[str]:
     """Yield the lines of `rank` and of all that it calls, called ones first."""
-    if divides(model):
+    if any(derived.op in ("tiles", "remainder") for derived in model.columns.derived):
         yield from _FLOOR.format(p=prefix).splitlines()
         yield ""
-    if model.columns.derived:
+    if model.columns.derived or (isinstance(model.body, Forest) and model.body.work is not None):
         yield from (*_PRODUCT.format(p=prefix).splitlines(), "")
     if any(isinstance(column, Word) for column in model.columns.problem):
         yield from (*_INDEX.format(p=prefix).splitlines(), "")
@@ -126,6 +127,7 @@ def _forest(model: Model, forest: Forest, prefix: str, names: Sequence[str]) -> 
         yield from _ifs(nodes, 0, lambda split: _test(split, formulas, frozenset(derived)), _guess)
         yield from ("}", "")
     yield from _table(model, prefix)
+    yield from _rates(forest, prefix)
     yield from _guessing(model, forest, prefix, formulas)
     yield from _sorting(model, prefix, names)
 
@@ -143,24 +145,46 @@ def _table(model: Model, prefix: str) -> Iterator[str]:
     yield from ("    };", "    return candidates[number];", "}", "")
 
 
+def _rates(forest: Forest, prefix: str) -> Iterator[str]:
+    """Yield the function that gives the rates at which one candidate works."""
+    if forest.work is None:
+        return
+    yield f"static inline const double *{prefix}_rates(int number)"
+    yield "{"
+    yield f"    static const double rates[][{len(forest.work.amounts) + 1}] = {{"
+    yield from (f"        {{{', '.join(map(python_float, rates))}}}," for rates in forest.work.rates)
+    yield from ("    };", "    return rates[number];", "}", "")
+
+
 def _guessing(model: Model, forest: Forest, prefix: str, formulas: Formulas) -> Iterator[str]:
     first, width = len(model.columns.problem), len(model.columns.config)
-    yield "/* Return the logarithm of the time a candidate is expected to take, up to a constant. */"
+    guessed = "the logarithm of the time" if forest.work is None else "the time"
+    yield f"/* Return {guessed} a candidate is expected to take, up to a constant. */"
     yield f"static inline double {prefix}_guess(double *x, int number)"
     yield "{"
     yield f"    double total = {python_float(forest.base)};"
+    if forest.work is not None:
+        yield f"    const double *rate = {prefix}_rates(number);"
+        yield "    double time = rate[0];"
     if width:
         yield "    int place;"
         yield f"    for (place = 0; place < {width}; place++)"
         yield f"        x[{first} + place] = {prefix}_candidate(number)[place];"
-    else:
+    elif forest.work is None:
         yield "    (void)number;"
     inputs = len(formulas.inputs)
     ahead = range(inputs, inputs + len(model.columns.derived))
     yield from (f"    {name} = {formula};" for name, formula in formulas.assignments(ahead))
     yield from (f"    total += {prefix}_tree_{number}(x);" for number in range(len(forest.trees)))
-    yield from (() if forest.trees or width or model.columns.derived else ("    (void)x;",))
-    yield from ("    return total;", "}", "")
+    amounts = () if forest.work is None else forest.work.amounts
+    yield from (() if forest.trees or width or model.columns.derived or amounts else ("    (void)x;",))
+    if forest.work is None:
+        yield from ("    return total;", "}", "")
+        return
+    for place, column in enumerate(amounts, start=1):
+        yield f"    time += {prefix}_product(x[{column}], rate[{place}]);"
+    yield f"    return pow({python_float(E)}, total) * pow(time, {python_float(forest.work.share)});"
+    yield from ("}", "")
 
 
 def _sorting(model: Model, prefix: str, names: Sequence[str]) -> Iterator[str]:

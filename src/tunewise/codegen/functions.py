@@ -7,12 +7,25 @@ from tunewise.codegen.formulas import Formulas, in_python
 from tunewise.codegen.literals import folded, folded_sum, python, python_float, python_tuple
 from tunewise.codegen.naming import identifiers
 from tunewise.codegen.placing import places
-from tunewise.models import Columns, Forest, Guess, Input, Leaf, Model, Split, Tree, Word
+from tunewise.models import Columns, E, Forest, Guess, Input, Leaf, Model, Split, Tree, Word
 from tunewise.models.templates import SORTED
 
-_OURS = ("features", "context", "guesses", "number", "total", "sorted", "str", "Exception", "CHOICES", "CANDIDATES")
+_OURS = (
+    "features",
+    "context",
+    "guesses",
+    "number",
+    "time",
+    "total",
+    "sorted",
+    "str",
+    "Exception",
+    "CHOICES",
+    "CANDIDATES",
+)
 RESERVED = frozenset([*kwlist, *softkwlist, *_OURS])
 
+_GUESSED = {True: "the logarithm of the time", False: "the time"}
 Read = Callable[[Input], str]
 
 
@@ -36,16 +49,19 @@ def functions(model: Model, signature: str, read: Read, *, words: bool) -> list[
     body = model.in_trees()
     if isinstance(body, Tree):
         return [*lines, *_indented(_tree(model, body, formulas, words=words))]
-    return [*lines, *_indented(_loop(model, formulas, words=words)), *_forest(body, formulas)]
+    rates = () if body.work is None else tuple(f"r{place}" for place in range(len(body.work.amounts) + 1))
+    return [*lines, *_indented(_loop(model, formulas, rates, words=words)), *_forest(body, formulas, rates)]
 
 
 def candidates(model: Model) -> list[str]:
-    """Return the lines of the table of a forest's candidates: the number of a choice and the values of its columns."""
-    rows = []
+    """Return the lines of the table of a forest's candidates: the number of a choice, its columns, and its rates."""
+    body, rows = model.in_trees(), []
+    work = body.work if isinstance(body, Forest) else None
     for number, choice in enumerate(model.choices):
         values = model.columns.setting(choice)
         written = [_value(column, value) for column, value in zip(model.columns.config, values, strict=True)]
-        rows.append(f"    {python_tuple([str(number), *written])},")
+        rates = () if work is None else map(python_float, work.rates[number])
+        rows.append(f"    {python_tuple([str(number), *written, *rates])},")
     return ["CANDIDATES = (", *rows, ")"]
 
 
@@ -122,30 +138,36 @@ def support(leaf: Leaf) -> str:
     return f"{problems}: regret {leaf.regret:.3g}, the default's {leaf.default_regret:.3g}"
 
 
-def _loop(model: Model, formulas: Formulas, *, words: bool) -> list[str]:
-    settings = formulas.inputs[len(model.columns.problem) :]
+def _loop(model: Model, formulas: Formulas, rates: Sequence[str], *, words: bool) -> list[str]:
+    settings = [*formulas.inputs[len(model.columns.problem) :], *rates]
     row = f"number, {', '.join(settings)}" if settings else "(number,)"
     return [
         "guesses = [",
-        f"    (_guess({', '.join(formulas.inputs)}), number)",
+        f"    (_guess({', '.join([*formulas.inputs, *rates])}), number)",
         f"    for {row} in CANDIDATES",
         "]",
         f"return {SORTED['words' if words else 'configs']}",
     ]
 
 
-def _forest(forest: Forest, formulas: Formulas) -> Iterator[str]:
+def _forest(forest: Forest, formulas: Formulas, rates: Sequence[str]) -> Iterator[str]:
     """Yield `_guess`, which adds the trees up for one candidate, and a function a tree over the columns it asks for."""
     asked = [sorted({node.column for node in nodes if isinstance(node, Split)}) for nodes in forest.trees]
-    derived = {column for columns in asked for column in columns if column >= len(formulas.inputs)}
+    amounts = () if forest.work is None else forest.work.amounts
+    derived = {column for columns in (*asked, amounts) for column in columns if column >= len(formulas.inputs)}
     ahead = formulas.ahead(derived) | derived
     given = [", ".join(formulas.written(column, ahead) for column in columns) for columns in asked]
-    yield from ("", "", f"def _guess({', '.join(formulas.inputs)}):")
-    yield '    """Return the logarithm of the time a candidate is expected to take, up to a constant."""'
+    yield from ("", "", f"def _guess({', '.join([*formulas.inputs, *rates])}):")
+    yield f'    """Return {_GUESSED[forest.work is None]} a candidate is expected to take, up to a constant."""'
     yield from (f"    {name} = {formula}" for name, formula in formulas.assignments(ahead))
     yield f"    total = {python_float(forest.base)}"
     yield from (f"    total += _tree_{number}({columns})" for number, columns in enumerate(given))
-    yield "    return total"
+    if forest.work is None:
+        yield "    return total"
+    else:
+        terms = [f"{formulas.written(column, ahead)} * {rate}" for column, rate in zip(amounts, rates[1:], strict=True)]
+        yield from _indented(folded_sum("time = ", " + ".join([rates[0], *terms])))
+        yield f"    return {python_float(E)} ** total * time ** {python_float(forest.work.share)}"
     for number, (nodes, columns) in enumerate(zip(forest.trees, given, strict=True)):
         yield from ("", "", f"def _tree_{number}({columns}):")
         yield from _indented(_ifs(nodes, 0, lambda split: _test(split, formulas, ahead), _guessed))

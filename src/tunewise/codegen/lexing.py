@@ -7,8 +7,8 @@ from tunewise.errors import InvalidModel
 
 _C_WORDS = frozenset(
     """struct const char double int long static inline volatile return if for continue void define ifndef endif include
-    math h string fmod floor strcmp f word words number count left right rest quotient whole rounded choices configs
-    starts ranked leaf k out best last guesses total place candidates x nothing LL""".split()  # noqa: SIM905
+    math h string fmod floor pow strcmp f rate rates time word words number count left right rest quotient whole
+    rounded choices configs starts ranked leaf k out best last guesses total place candidates x nothing LL""".split()  # noqa: SIM905
 )
 _C_TOKEN = re.compile(
     r"""(?P<gap>[ \n]+ | /\*(?:(?!\*/)[ -~\n])*\*/ | "(?:[ !#-\[\]-~]|\\[0-7]{3})*" | [-+*/%<>=!&|(){}\[\],;:?.\#])

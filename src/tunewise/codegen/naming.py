@@ -4,7 +4,8 @@ import re
 from collections.abc import Collection, Sequence
 
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")  # no two underscores in a row: C++ keeps those
-_POSITIONAL = re.compile(r"[fdwx][0-9]+")
+NUMBERED = re.compile(r"_tree_[0-9]+|[fdr][0-9]+")  # what generated Python calls its trees, columns and rates
+_POSITIONAL = re.compile(r"[fdrwx][0-9]+")
 _LONGEST = 40
 _REMARK = 200  # characters of a name that a comment shows
 

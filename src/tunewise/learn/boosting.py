@@ -1,7 +1,7 @@
 """Boosted trees by LightGBM: one thread, no chance beyond the seed, and no column treated in a way we could not say."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -44,16 +44,18 @@ def is_installed() -> bool:
     return True
 
 
-def boosted(matrix: Floats, words: Flags, table: Pairs, plan: Plan, seed: int) -> list[Any]:
+def boosted(matrix: Floats, words: Flags, table: Pairs, plan: Plan, seed: int, told: Floats | None = None) -> list[Any]:
     """Return LightGBM boosters, each by its own luck, whose mean guesses the target of every row.
 
-    Where the plan has a finish, as many more follow that are added to them, so that the choice by all loses less.
+    Where something was `told` of the cost of each row, they guess what is missing. Where the plan has a finish, as many
+    more follow that are added to them, so that the choice by all loses less.
     """
     lightgbm = _lightgbm()
     is_ranking = plan.objective == "lambdarank"
+    told = np.zeros(len(table)) if told is None else told
     samples = lightgbm.Dataset(
         matrix,
-        label=_grades(table) if is_ranking else table.target,
+        label=_grades(table) if is_ranking else replace(table, cost=table.cost - told).target,
         weight=None if is_ranking else table.weight,
         group=table.sizes if is_ranking else None,
         categorical_feature=[int(number) for number in np.flatnonzero(words)],
@@ -66,7 +68,7 @@ def boosted(matrix: Floats, words: Flags, table: Pairs, plan: Plan, seed: int) -
     slopes = _slopes(table)
     finished = []
     for booster, parameters in zip(started, every, strict=True):
-        samples.set_init_score(booster.predict(matrix, num_threads=1))
+        samples.set_init_score(booster.predict(matrix, num_threads=1) + told)
         finished.append(lightgbm.train({**parameters, "objective": slopes}, samples, num_boost_round=plan.finish))
     return started + finished
 

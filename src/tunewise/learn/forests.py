@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from tunewise.errors import InvalidModel
 from tunewise.formats.dataset import Floats
@@ -30,16 +31,19 @@ def from_sklearn(tree: Any, coding: Coding) -> Nodes:
 
 def used(forest: Forest) -> list[int]:
     """Return the columns that a forest asks about."""
-    return sorted({node.column for nodes in forest.trees for node in nodes if isinstance(node, Split)})
+    amounts = () if forest.work is None else forest.work.amounts
+    return sorted({*amounts, *(node.column for nodes in forest.trees for node in nodes if isinstance(node, Split))})
 
 
 def renumbered(forest: Forest, numbers: Mapping[int, int]) -> Forest:
     """Return the forest that asks for the same columns under their new numbers."""
-    return Forest(tuple(tuple(_renumbered(node, numbers) for node in nodes) for nodes in forest.trees), forest.base)
+    trees = tuple(tuple(_renumbered(node, numbers) for node in nodes) for nodes in forest.trees)
+    work = forest.work and replace(forest.work, amounts=tuple(numbers[number] for number in forest.work.amounts))
+    return replace(forest, trees=trees, work=work)
 
 
 def evaluate(forest: Forest, matrix: Floats) -> Floats:
-    """Return the guess for every row of an array of all columns: what `Forest.guess` returns for each."""
+    """Return what the trees add up to for every row of an array of all columns: what `Forest.added` returns."""
     total = np.full(len(matrix), forest.base)
     for nodes in forest.trees:
         total += _evaluate(nodes, matrix)

@@ -56,10 +56,17 @@ def cuts_of(table: Pairs, seed: int) -> tuple[Cut, ...]:
     return cuts(formulas, fits, _look(known, formulas, seed))
 
 
-def boosted_on(table: Pairs, derived: Sequence[Derived], numbers: Sequence[int], plan: Plan, seed: int) -> list[Any]:
-    """Return boosters that learned from some of a table's columns."""
+def boosted_on(
+    table: Pairs,
+    derived: Sequence[Derived],
+    numbers: Sequence[int],
+    plan: Plan,
+    seed: int,
+    told: Floats | None = None,
+) -> list[Any]:
+    """Return boosters that learned from some of a table's columns, besides what was `told` of each row."""
     words: Flags = np.array([n < len(table.inputs) and isinstance(table.inputs[n], Word) for n in numbers])
-    return boosted(matrix(table.values, derived, numbers), words, table, plan, seed)
+    return boosted(matrix(table.values, derived, numbers), words, table, plan, seed, told)
 
 
 def folds_of(table: Pairs, seed: int, count: int = _FOLDS) -> Iterator[tuple[Pairs, Pairs]]:

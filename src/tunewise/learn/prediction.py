@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tunewise.decision import Config, Problem
+from tunewise.decision import Config, Problem, canonical
 from tunewise.errors import InvalidData
 from tunewise.formats.dataset import TIMED, DataSet, Floats, Numbers
 from tunewise.learn.columns import worked_out
 from tunewise.learn.forests import evaluate
-from tunewise.models import Forest, Model, Net
+from tunewise.models import Forest, Model, Net, Work
 from tunewise.models.scoring import inputs, outputs
 
 WORST = 10
@@ -195,11 +195,12 @@ class _Known:
 def _known_rows(model: Model, data: DataSet) -> _Known:
     timed = np.flatnonzero(data.rows.status == TIMED)
     problems, settings = _inputs(model, data)
-    values = np.hstack([problems[data.rows.problem[timed]], settings[data.rows.config[timed]]])
-    has = ~np.isnan(values).any(axis=1)
+    config = data.rows.config[timed]
+    values, choice = np.hstack([problems[data.rows.problem[timed]], settings[config]]), _choices(model, data)[config]
+    has = ~np.isnan(values).any(axis=1) & (choice >= 0)
     rows = timed[has]
     problem, actual = data.rows.problem[rows], np.log(data.rows.time_s[rows])
-    predicted = _guesses(model, values[has])
+    predicted = _guesses(model, values[has], choice[has])
     is_centred = not (isinstance(model.body, Net) and model.body.level is not None)
     if is_centred and len(rows):
         count = np.maximum(np.bincount(problem), 1)
@@ -215,15 +216,33 @@ def _inputs(model: Model, data: DataSet) -> tuple[Floats, Floats]:
     return np.array(problems, dtype=np.float64), np.array(settings, dtype=np.float64).reshape(len(settings), -1)
 
 
-def _guesses(model: Model, values: Floats) -> Floats:
+def _choices(model: Model, data: DataSet) -> Numbers:
+    """Return which choice of a model each config is; -1 where it is none and the model knows its own choices only."""
+    if not isinstance(model.body, Forest) or model.body.work is None:
+        return np.zeros(len(data.configs), dtype=np.int64)
+    numbers = {canonical.encode(choice): number for number, choice in enumerate(model.choices)}
+    return np.array([numbers.get(canonical.encode(config), -1) for config in data.configs], dtype=np.int64)
+
+
+def _guesses(model: Model, values: Floats, choice: Numbers) -> Floats:
     body = model.body
     if isinstance(body, Forest):
-        return evaluate(body, np.stack(worked_out(values, model.columns.derived), axis=1))
+        columns = np.stack(worked_out(values, model.columns.derived), axis=1)
+        added = evaluate(body, columns)
+        return added if body.work is None else added + _of_work(body.work, columns, choice)
     assert isinstance(body, Net)
     guessed = outputs(body.layers, inputs(model.columns, body.scales, values))
     if body.level is not None:
         guessed = guessed + outputs(body.level.layers, inputs(model.columns, body.level.scales, values))
     return guessed
+
+
+def _of_work(work: Work, columns: Floats, choice: Numbers) -> Floats:
+    """Return what the time of work adds to guesses."""
+    rates = np.array(work.rates)[choice]
+    seconds = rates[:, 0] + (columns[:, list(work.amounts)] * rates[:, 1:]).sum(axis=1)
+    told: Floats = work.share * np.log(seconds)
+    return told
 
 
 def _is_timed(body: object) -> bool:

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tunewise.formats.dataset import DataSet
+from msgspec import structs
+
+from tunewise.formats.dataset import DataSet, Floats
 from tunewise.learn.boosting import Objective, Plan, guesses
 from tunewise.learn.columns import needed
-from tunewise.learn.derived import matrix
+from tunewise.learn.derived import Formulas, matrix
 from tunewise.learn.forests import from_lightgbm, renumbered, used
 from tunewise.learn.keeping import Loss, Offer, boosted_on, folds_of, lost, offer, smallest, together
+from tunewise.learn.lawful import lawful
 from tunewise.learn.options import Training
-from tunewise.learn.pairs import Pairs, contenders, pairs
-from tunewise.learn.teacher import always_in
+from tunewise.learn.pairs import Pairs, contenders, pairs, settings_of
+from tunewise.learn.teacher import always_in, by_parameters, teaching_for
 from tunewise.models import Body, Card, Columns, Forest, Model
 
 _MOST_ROWS = 200_000  # to learn from, and fewer to choose columns by: more add minutes and hardly any knowledge
@@ -32,10 +35,14 @@ class Budget:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to boost; without a number of columns it looks at the inputs alone."""
+    """One way to boost; without a number of columns it looks at the inputs alone.
+
+    By law, boosted trees learn what the law of how work makes time misses.
+    """
 
     plan: Plan
     columns: int | None
+    by_law: bool = False
 
     @property
     def size(self) -> int:
@@ -57,8 +64,10 @@ class RankerLearner:
         """Return a model whose body is a forest over problem and config; raises MissingPart without LightGBM."""
         table = pairs(data, options, _MOST_ROWS)
         sample = table.sampled(_ROWS_TO_CHOOSE, options.seed)
-        way, loss = choose_way(sample, self.budget, options)
-        columns, forest = grown(table, offer(sample, options.seed), way, options.seed)
+        way, loss = choose_way(sample, self.budget, options, may_be_lawful=teaching_for(data) is by_parameters)
+        chosen = ranked_choices(data, table, options, self.budget.choices)
+        settings = settings_of(data)[1][chosen]
+        columns, forest = grown(table, offer(sample, options.seed), way, options.seed, settings)
         made = Made(self.name, columns, forest, {} if loss is None else loss.scores)
         return made.model(data, table, options, self.budget.choices)
 
@@ -74,8 +83,7 @@ class Made:
 
     def model(self, data: DataSet, table: Pairs, options: Training, most: int) -> Model:
         """Return the model that ranks the choices that may win, of equal guesses the best on the whole first."""
-        most = most if options.contenders is None else options.contenders
-        chosen = [int(number) for number in contenders(table, most, always_in(data, options))]
+        chosen = ranked_choices(data, table, options, most)
         return Model(
             card=Card(decision=data.decision, learner=self.learner, scores=self.scores),
             choices=tuple(dict(data.configs[number]) for number in chosen),  # type: ignore[arg-type]
@@ -85,9 +93,15 @@ class Made:
         )
 
 
-def choose_way(table: Pairs, budget: Budget, options: Training) -> tuple[Way, Loss | None]:
+def ranked_choices(data: DataSet, table: Pairs, options: Training, most: int) -> list[int]:
+    """Return the numbers of the configs that a model ranks: those that may win, the best on the whole first."""
+    most = most if options.contenders is None else options.contenders
+    return [int(number) for number in contenders(table, most, always_in(data, options))]
+
+
+def choose_way(table: Pairs, budget: Budget, options: Training, *, may_be_lawful: bool) -> tuple[Way, Loss | None]:
     """Return the smallest way whose loss on held-out problems is within tolerance of the best, and that loss."""
-    ways = _ways(budget)
+    ways = _ways(budget, may_be_lawful=may_be_lawful)
     losses: list[list[Loss]] = []
     for known, held_out in folds_of(table, options.seed):
         offered = offer(known, options.seed)
@@ -99,42 +113,54 @@ def choose_way(table: Pairs, budget: Budget, options: Training) -> tuple[Way, Lo
     return ways[place], every[place]
 
 
-def grown(table: Pairs, offered: Offer, way: Way, seed: int) -> tuple[Columns, Forest]:
-    """Return a forest learned from the whole table, and the columns that it asks about."""
+def grown(table: Pairs, offered: Offer, way: Way, seed: int, settings: Floats) -> tuple[Columns, Forest]:
+    """Return a forest learned from the whole table, and the columns that it asks about.
+
+    `settings` has the parameters of the configs that it is to rank, a row each.
+    """
     numbers = way.numbers(table, offered)
-    boosters = boosted_on(table, offered.derived, numbers, way.plan, seed)
-    every, places = needed(table.problem_inputs, table.config_inputs, offered.derived, numbers)
-    whole = from_lightgbm(boosters, [places[number] for number in numbers], every, way.plan.scale)
-    columns, places = needed(table.problem_inputs, table.config_inputs, every.derived, used(whole))
-    forest = renumbered(whole, places)
-    return columns, Forest(forest.trees, forest.base, is_order=way.plan.objective == "lambdarank")
+    known = lawful(table, seed) if way.by_law else None
+    boosters = boosted_on(table, offered.derived, numbers, way.plan, seed, None if known is None else known.told)
+    formulas = Formulas(table.inputs)
+    for one in offered.derived:
+        formulas.keep(one)
+    every = Columns(table.problem_inputs, table.config_inputs, offered.derived)
+    whole = from_lightgbm(boosters, numbers, every, way.plan.scale)
+    work = None if known is None else known.work(formulas, settings)
+    whole = structs.replace(whole, is_order=way.plan.objective == "lambdarank", work=work)
+    columns, places = needed(table.problem_inputs, table.config_inputs, formulas.derived, used(whole))
+    return columns, renumbered(whole, places)
 
 
-def _ways(budget: Budget) -> list[Way]:
+def _ways(budget: Budget, *, may_be_lawful: bool) -> list[Way]:
     usual = Plan(boosters=budget.boosters, finish=budget.finish)
     plans = [replace(usual, objective=objective) for objective in budget.objectives]
-    return [
+    ways = [
         Way(replace(plan, trees=trees), columns)
         for plan in plans
         for columns in (None, *budget.columns)
         for trees in sorted(budget.trees)
     ]
+    timed = [way for way in ways if way.columns is not None and way.plan.objective == "regression"]
+    return [*ways, *(replace(way, by_law=True) for way in timed if may_be_lawful)]
 
 
 def _differ_in_trees(one: Way, other: Way) -> bool:
-    return (one.columns, one.plan.objective) == (other.columns, other.plan.objective)
+    return (one.columns, one.plan.objective, one.by_law) == (other.columns, other.plan.objective, other.by_law)
 
 
 def _losses(known: Pairs, held_out: Pairs, offered: Offer, ways: Sequence[Way], seed: int) -> list[Loss]:
     """Return what every way loses; ways that differ in their number of trees are grown once."""
     losses: dict[Way, Loss] = {}
+    law = lawful(known, seed) if any(way.by_law for way in ways) else None
     for way in reversed(ways):  # the one of most trees comes first
         if way in losses:
             continue
         numbers = way.numbers(known, offered)
-        boosters = boosted_on(known, offered.derived, numbers, way.plan, seed)
+        told, tells = (law.told, law.tells(held_out.values)) if law is not None and way.by_law else (None, 0.0)
+        boosters = boosted_on(known, offered.derived, numbers, way.plan, seed, told)
         asked = matrix(held_out.values, offered.derived, numbers)
         for other in ways:
             if other == way or (not way.plan.finish and _differ_in_trees(way, other)):
-                losses[other] = lost(held_out, guesses(boosters, asked, way.plan, other.plan.trees))
+                losses[other] = lost(held_out, tells + guesses(boosters, asked, way.plan, other.plan.trees))
     return [losses[way] for way in ways]

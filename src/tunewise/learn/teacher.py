@@ -1,7 +1,7 @@
 """A strong, unreadable model of what every choice costs: it answers for problems that nobody measured."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,10 +10,11 @@ from tunewise.formats.dataset import DataSet, Floats, Numbers
 from tunewise.learn.boosting import Plan, guesses, is_installed
 from tunewise.learn.columns import Frame, derivations, frame, smooth
 from tunewise.learn.derived import matrix
-from tunewise.learn.keeping import boosted_on, cuts_of, offer
-from tunewise.learn.law import Law, held_out, law_of, trust
+from tunewise.learn.keeping import boosted_on, offer
+from tunewise.learn.law import Law
+from tunewise.learn.lawful import lawful
 from tunewise.learn.options import Training
-from tunewise.learn.pairs import Pairs, contenders, crossed, pairs, reach, settings_of
+from tunewise.learn.pairs import contenders, crossed, pairs, reach, settings_of
 from tunewise.learn.portfolio import cover
 from tunewise.learn.regret import WORST, expected, fastest_s
 
@@ -69,16 +70,16 @@ def by_parameters(data: DataSet, _: Floats, options: Training) -> Teacher:
     table, plan = pairs(data, options, _MOST_PAIRS, fastest_s), Plan(trees=80, boosters=3)
     offered = offer(table.sampled(_PAIRS_TO_CHOOSE, options.seed), options.seed)
     numbers = offered.best(_COLUMNS)
-    law, share, missed = _lawful(table, options.seed)
-    boosters = boosted_on(missed, offered.derived, numbers, plan, options.seed)
+    known = lawful(table, options.seed)
+    boosters = boosted_on(table, offered.derived, numbers, plan, options.seed, None if known is None else known.told)
     choices = np.sort(contenders(table, max(_PROMISING, options.portfolio), always_in(data, options)))
     settings = settings_of(data)[1][choices]
 
     def answered(problems: Floats, few: Floats) -> Floats:
         asked = crossed(problems, few)
         guessed = guesses(boosters, matrix(asked, offered.derived, numbers), plan)
-        if law is not None:
-            guessed = guessed + share * law.log_seconds(asked)
+        if known is not None:
+            guessed = guessed + known.tells(asked)
         return _regrets(guessed.reshape(len(problems), -1))
 
     def guess(problems: Frame, places: Numbers) -> Floats:
@@ -87,24 +88,13 @@ def by_parameters(data: DataSet, _: Floats, options: Training) -> Teacher:
         parts = range(0, len(problems), at_once)
         return np.concatenate([answered(problems.values[part : part + at_once], few) for part in parts])
 
+    law = None if known is None else known.law
     return Teacher(choices, guess, answers=1500, answers_for_few=6000, margin=reach(options), law=law)
 
 
 def _regrets(costs: Floats) -> Floats:
     least: Floats = costs.min(axis=1, keepdims=True)
     return costs - least
-
-
-def _lawful(table: Pairs, seed: int) -> tuple[Law | None, float, Pairs]:
-    """Return a law, how much of what it says is true, and the table with the cost that it does not explain."""
-    cuts = cuts_of(table.sampled(_PAIRS_TO_CHOOSE, seed), seed)
-    said = held_out(table, cuts, seed)
-    if said is None:
-        return None, 0.0, table
-    share = trust(table, said)
-    if not share:
-        return None, 0.0, table
-    return law_of(table, cuts), share, replace(table, cost=table.cost - share * said)
 
 
 def teaching_for(data: DataSet) -> Teaching:

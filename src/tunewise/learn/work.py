@@ -61,6 +61,23 @@ class Ledger:
         one = np.ones(len(values))
         return np.stack([prod((columns[number] for number in amount), start=one) for amount in self.amounts], axis=1)
 
+    def columns(self, formulas: Formulas) -> list[int]:
+        """Return the numbers of the columns that hold the amounts, added to formulas of the same inputs.
+
+        What is done once needs no column, and has the number -1.
+        """
+        places = list(range(self.inputs))
+        for one in self.derived:
+            moved = Derived(one.op, tuple(places[number] for number in one.of), one.by)
+            places.append(formulas.keep(moved, is_offered=False))
+
+        def column(amount: Amount) -> int:
+            if len(amount) < 2:
+                return places[amount[0]] if amount else -1
+            return formulas.keep(Derived("product", tuple(places[number] for number in amount)), is_offered=False)
+
+        return [column(amount) for amount in self.amounts]
+
     def of(self, kept: Flags) -> "Ledger":
         """Return how to count the amounts that are flagged."""
         flagged = zip(self.amounts, kept, strict=True)

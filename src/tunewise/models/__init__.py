@@ -4,12 +4,14 @@ from tunewise.models.bodies import Forest, Guess, Leaf, Split, Tree
 from tunewise.models.columns import Columns, Derived, Input, Number, Op, Word
 from tunewise.models.model import Body, Card, Model, dump, load, parse, save
 from tunewise.models.net import Layer, Level, Net, Scale
+from tunewise.models.work import E, Work
 
 __all__ = [
     "Body",
     "Card",
     "Columns",
     "Derived",
+    "E",
     "Forest",
     "Guess",
     "Input",
@@ -24,6 +26,7 @@ __all__ = [
     "Split",
     "Tree",
     "Word",
+    "Work",
     "dump",
     "load",
     "parse",

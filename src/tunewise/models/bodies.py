@@ -2,15 +2,18 @@
 
 import reprlib
 from collections.abc import Sequence
+from math import log
 from typing import TypeVar
 
 import msgspec
 
 from tunewise.errors import InvalidModel
 from tunewise.models.columns import Columns, Input, Word
+from tunewise.models.work import E, Work
 
 MAX_NODES, MAX_DEPTH, MAX_TREES = 200_000, 64, 2_000
 MAX_GUESS = 1e6  # nothing adds up to infinity
+MAX_WITH_WORK = 300.0  # e to the power of what trees add up to stays finite, where it is taken
 MAX_GUESSES = 4_000_000  # trees asked in one ranking: what a forest of 200 trees needs for 20,000 choices
 
 
@@ -79,15 +82,27 @@ class Tree(msgspec.Struct, frozen=True, tag="tree", forbid_unknown_fields=True):
 class Forest(msgspec.Struct, frozen=True, tag="forest", forbid_unknown_fields=True):
     """Regression trees over the columns of problem and config: their guesses add up to the logarithm of a time.
 
-    With `is_order` they add up to a number that grows with the time, and is no logarithm of it.
+    With `is_order` they add up to a number that grows with the time, and is no logarithm of it. With `work` they add up
+    to what the time of the work that is to be done does not tell.
     """
 
     trees: tuple[tuple[Split | Guess, ...], ...]
     base: float = 0.0
     is_order: bool = False
+    work: Work | None = None
 
-    def guess(self, row: Sequence[float]) -> float:
+    def key(self, row: Sequence[float], choice: int) -> float:
+        """Return what choices are ranked by: the logarithm of a time, or with work the time, up to a constant."""
+        total = self.added(row)
+        return total if self.work is None else E**total * self.work.seconds(row, choice) ** self.work.share
+
+    def guess(self, row: Sequence[float], choice: int) -> float:
         """Return the logarithm of the time a row is expected to take, up to a constant."""
+        key = self.key(row, choice)
+        return key if self.work is None else log(key)
+
+    def added(self, row: Sequence[float]) -> float:
+        """Return what the trees add up to."""
         total = self.base
         for nodes in self.trees:
             total += _end(nodes, row).value
@@ -104,6 +119,17 @@ class Forest(msgspec.Struct, frozen=True, tag="forest", forbid_unknown_fields=Tr
         largest = max((abs(n.value) for nodes in self.trees for n in nodes if isinstance(n, Guess)), default=0.0)
         if not (largest <= MAX_GUESS and abs(self.base) <= MAX_GUESS):
             raise InvalidModel(f"a guess of {max(largest, abs(self.base)):g}; logarithms of times are small numbers")
+        if self.work is not None:
+            self._check_with_work(self.work, columns, choices)
+
+    def _check_with_work(self, work: Work, columns: Columns, choices: int) -> None:
+        if self.is_order:
+            raise InvalidModel("a forest that only knows an order cannot add to the time of work")
+        work.check(columns, choices)
+        guesses = ([abs(node.value) for node in nodes if isinstance(node, Guess)] for nodes in self.trees)
+        farthest = abs(self.base) + sum(map(max, guesses))
+        if farthest > MAX_WITH_WORK:
+            raise InvalidModel(f"trees that may add up to {farthest:g}; logarithms of times are small numbers")
 
 
 def _end(nodes: Sequence[Split | End], row: Sequence[float]) -> End:

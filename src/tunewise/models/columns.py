@@ -157,20 +157,26 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InvalidModel(f"the config {dict(config)} is outside the columns of its model")
         return values
 
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Between which numbers each column is; raises InvalidModel where one has no bounds."""
+        bounds = [_bounds(column) for column in self.inputs]
+        for derived in self.derived:
+            bounds.append(_derived_bounds(derived, bounds))
+        return bounds
+
     def check(self) -> None:
         """Raise InvalidModel unless every column makes sense and every derived one has a value."""
         for given in (self.problem, self.config):
             names = [column.name for column in given]
             if len(set(names)) < len(names) or not all(names):
                 raise InvalidModel(f"the model's inputs {reprlib.repr(names)} are not distinct names")
-        inputs = self.inputs
-        bounds = [_bounds(column) for column in inputs]
-        words = {number for number, column in enumerate(inputs) if isinstance(column, Word)}
-        for number, derived in enumerate(self.derived, start=len(inputs)):
+        words = {number for number, column in enumerate(self.inputs) if isinstance(column, Word)}
+        for number, derived in enumerate(self.derived, start=len(self.inputs)):
             if not all(0 <= column < number and column not in words for column in derived.of):
                 columns = reprlib.repr(derived.of)
                 raise InvalidModel(f"derived column {number} is made of columns {columns}: not of numbers before it")
-            bounds.append(_derived_bounds(derived, bounds))
+        _ = self.bounds
 
 
 def apply(op: Op, left: float, right: float) -> float:

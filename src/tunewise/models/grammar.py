@@ -27,11 +27,13 @@ from tunewise.models.pieces import (
     without_docstring,
 )
 from tunewise.models.templates import CHOOSE, RANK, SORTED
+from tunewise.models.work import E
 
 MAX_SOURCE_BYTES = 2 << 20
 
 _TREE = re.compile(r"_tree_[0-9]+")
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.FloorDiv)
+_ADDED = ast.dump(ast.parse(f"{E} ** total", mode="eval").body)
 _COMPARISONS = (ast.LtE, ast.Lt, ast.GtE, ast.Gt, ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
@@ -254,8 +256,18 @@ class _Check:
                     assign(node, name, float, kinds)
                 case ast.Return(value=ast.Name(id="total")):
                     pass
+                case ast.Return(value=ast.BinOp(left=left, op=ast.Mult(), right=right)):
+                    self._power(left, right, kinds)
                 case _:
                     raise refused(node)
+
+    def _power(self, left: ast.expr, right: ast.expr, kinds: Kinds) -> None:
+        """Refuse anything but what the trees add to the time of work: no other power is ever taken."""
+        match right:
+            case ast.BinOp(left=ast.Name(id="time"), op=ast.Pow(), right=ast.Constant(value=float(share))):
+                if ast.dump(left) == _ADDED and 0 < share <= 1 and kinds.get("time") is float:
+                    return
+        raise refused(right)
 
     def _tree_call(self, call: ast.Call, kinds: Kinds) -> None:
         match call:

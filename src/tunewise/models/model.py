@@ -1,6 +1,6 @@
 """A model: what was learned of one decision, as a plain value that ranks its choices for a problem."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -54,7 +54,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return []
         if isinstance(self.body, Tree):
             return list(self.body.leaf(self.columns.row(known)).ranking)
-        guesses = self.guesses(known)
+        guesses = self.guesses(known) if isinstance(self.body, Net) else self._asked(self.body.key, known)
         return sorted(range(len(guesses)), key=guesses.__getitem__)
 
     def guesses(self, known: Sequence[float]) -> list[float]:
@@ -67,7 +67,12 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise InvalidModel(f"{self.card.decision}: a tree guesses no times; train a ranker or a net")
         if self._scorer is not None:
             return list(self._scorer.guesses(known).tolist())
-        return [self.body.guess(self.columns.row(known, self.columns.setting(choice))) for choice in self.choices]
+        return self._asked(self.body.guess, known)
+
+    def _asked(self, body: Callable[[Sequence[float], int], float], known: Sequence[float]) -> list[float]:
+        """Return what a body says of every choice."""
+        rows = (self.columns.row(known, self.columns.setting(choice)) for choice in self.choices)
+        return [body(row, number) for number, row in enumerate(rows)]
 
     @cached_property
     def _scorer(self) -> "Scorer | None":

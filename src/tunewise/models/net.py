@@ -74,7 +74,7 @@ class Net(msgspec.Struct, frozen=True, tag="net", forbid_unknown_fields=True):
     tensors: str = ""
     level: Level | None = None
 
-    def guess(self, row: Sequence[float]) -> float:
+    def guess(self, row: Sequence[float], _: int = 0) -> float:
         """Return the logarithm of the time a row is expected to take, up to a constant of the problem."""
         return _passed(self.scales, self.layers, row)
 
