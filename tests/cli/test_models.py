@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from msgspec.structs import replace
 
 from tunewise import models
-from tunewise.models import Card, Columns, Leaf, Model, Number, Split, Tree
+from tunewise.models import Card, Columns, Forest, Guess, Leaf, Model, Number, Split, Tree, Work
 
 Asked = Callable[..., Any]
 Cli = Callable[..., Result]
@@ -52,6 +53,22 @@ def test_explain_shows_the_tree_of_a_model(cli: Cli, file: Path) -> None:
     assert "n ≤ 64?" in shown
     assert "fft (5 problems, regret 1.02 (default 1.90))" in shown
     assert "1 to 1000" in shown
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (None, "a forest of 2 trees\n"),
+        (
+            Work((0,), ((1.0, 1.0), (1.0, 2.0)), 0.5),
+            "a forest of 2 trees, which adds to the time of 1 amount of work\n",
+        ),
+    ],
+)
+def test_explain_says_what_a_forest_adds_to(cli: Cli, tmp_path: Path, work: Work | None, said: str) -> None:
+    forest = Forest(((Guess(0.0),), (Guess(1.0),)), work=work)
+    models.save(replace(MODEL, body=forest), tmp_path / "forest.json")
+    assert said in cli("explain", "--model", tmp_path / "forest.json").stdout
 
 
 def test_explain_says_what_a_model_answers(asked: Asked, cli: Cli, file: Path) -> None:

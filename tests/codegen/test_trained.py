@@ -18,16 +18,20 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_code_and_trained_model_agree(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "learner", "count"),
+    [*((path, "tree", 10_000) for path in FILES), *((path, "ranker", 500) for path in FILES if path.stem == "c_gemm")],
+    ids=lambda value: getattr(value, "stem", None),
+)
+def test_code_and_trained_model_agree(path: Path, learner: str, count: int, tmp_path: Path) -> None:
     datasets, training = (
         pytest.importorskip("tunewise.formats.datasets"),
         pytest.importorskip("tunewise.learn.training"),
     )
     data = datasets.read([path])
-    model = training.train(data, learner="tree")
+    model = training.train(data, learner=learner)
     problems = [dict(data.problem(number)) for number in range(len(data))]
-    problems += [*edges_of(model), *problems_of(model, random.Random(1), 10_000)]
+    problems += [*edges_of(model), *problems_of(model, random.Random(1), count)]
     assert not differences(model, problems)
     if has_compiler("gcc"):
         questions = [(0, model, features) for features in problems if can_be_said(model, features)]

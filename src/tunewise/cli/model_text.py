@@ -25,7 +25,9 @@ def describe(screen: Screen, model: Model) -> None:
 
 def _size(model: Model) -> str:
     if isinstance(model.body, Forest):
-        return f"a forest of {len(model.body.trees)} trees"
+        trees = f"a forest of {len(model.body.trees)} trees"
+        amounts = 0 if model.body.work is None else len(model.body.work.amounts)
+        return f"{trees}, which adds to the time of {count(amounts, 'amount')} of work" if amounts else trees
     return "a net" if isinstance(model.body, Net) else "a tree"
 
 
