@@ -40,3 +40,19 @@ def test_boosters_of_a_finish_are_added_to_the_others() -> None:
     table = pairs(tiled(10), Training(), 10**6)
     words = np.zeros(table.values.shape[1], dtype=np.bool_)
     assert [len(boosted(table.values, words, table, plan, 0)) for plan in (SMALL, FINISHED)] == [2, 4]
+
+
+def test_a_single_row_is_learned_from() -> None:
+    table = pairs(tiled(2), Training(), 10**6)
+    one = table.of(np.arange(len(table)) == 0)
+    words = np.zeros(one.values.shape[1], dtype=np.bool_)
+    assert np.isfinite(guesses(boosted(one.values, words, one, SMALL, 0), one.values, SMALL)).all()
+
+
+def test_boosters_learn_what_was_not_told() -> None:
+    table = pairs(tiled(30), Training(), 10**6)
+    words = np.zeros(table.values.shape[1], dtype=np.bool_)
+    nothing_left = guesses(boosted(table.values, words, table, SMALL, 0, told=table.cost), table.values, SMALL)
+    assert np.abs(nothing_left).max() < 1e-9
+    finished = guesses(boosted(table.values, words, table, FINISHED, 0, told=table.cost), table.values, FINISHED)
+    assert top_costs(table, table.cost, finished + table.cost, 1).mean() < 0.01

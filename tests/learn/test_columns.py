@@ -73,3 +73,10 @@ def test_only_columns_that_are_asked_about_are_kept() -> None:
     columns, numbers = needed(known.inputs, (), derived, [0, 3])
     assert columns.derived == (derived[1],)
     assert (numbers[0], numbers[3]) == (0, 2)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_problem_where_a_model_would_abstain_is_worked_out_without_a_word() -> None:
+    known = frame(measured({"m": [1, 2], "n": [3, 4]}, np.ones((2, 1))), margin=2.0)
+    asked = frame(measured({"m": [0, 2], "n": [0, 0]}, np.ones((2, 1))), margin=2.0)
+    assert expand(asked, derivations(known, "sizes")).shape[0] == 2

@@ -115,7 +115,7 @@ def _parameters(matrix: Floats, plan: Plan, seed: int) -> dict[str, Any]:
         "min_data_in_leaf": max(min(10, len(matrix) // 20), 1),
         "feature_fraction": _share(matrix, 0.5),
         "feature_fraction_bynode": _share(matrix, 0.4),
-        "bagging_fraction": 0.7,
+        "bagging_fraction": max(0.7, min(2 / len(matrix), 1.0)),  # of a single row, a part is none
         "bagging_freq": 1,
         "max_bin": 63,
         # LightGBM's own limits for words are meant for millions of rows.

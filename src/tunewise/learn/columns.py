@@ -76,8 +76,9 @@ def expand(known: Frame, derived: Sequence[Derived]) -> Floats:
 def worked_out(values: Floats, derived: Sequence[Derived]) -> list[Floats]:
     """Return all columns, the derived ones after the inputs: the doubles a model would work out."""
     columns: list[Any] = list(values.T)
-    for one in derived:
-        columns.append(one.value(columns))
+    with np.errstate(all="ignore"):  # of problems held out, some lie where a model divides by zero and so abstains
+        for one in derived:
+            columns.append(one.value(columns))
     return columns
 
 

@@ -12,6 +12,7 @@ from tunewise.learn.pairs import Pairs
 from tunewise.models import Work
 
 _ROWS_TO_CHOOSE = 5_000  # to see what cuts which size: more add seconds
+_FASTEST = 100.0  # of log seconds: what is done faster, or slower, than that is not done at all
 _DIGITS = 4  # of a rate and of a share: more would not be known
 
 
@@ -30,7 +31,8 @@ class Lawful:
 
     def work(self, formulas: Formulas, settings: Floats) -> Work:
         """Return the law as a part of a model of configs, a row each; the columns it needs are added."""
-        amounts, rates = self.law.counted.amounts, np.exp(self.law.log_rates(settings))
+        amounts = self.law.counted.amounts
+        rates = np.exp(self.law.log_rates(settings).clip(-_FASTEST, _FASTEST))
         columns = self.law.counted.columns(formulas)
         order = sorted(range(len(amounts)), key=lambda place: bool(amounts[place]))  # what is done once comes first
         rounded = tuple(tuple(_short(row[place]) for place in order) for row in rates)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from tunewise.errors import InvalidModel
 from tunewise.formats.dataset import DataSet, Floats
 from tunewise.learn.boosting import Objective, Plan, guesses
 from tunewise.learn.columns import needed
@@ -116,7 +117,8 @@ def choose_way(table: Pairs, budget: Budget, options: Training, *, may_be_lawful
 def grown(table: Pairs, offered: Offer, way: Way, seed: int, settings: Floats) -> tuple[Columns, Forest]:
     """Return a forest learned from the whole table, and the columns that it asks about.
 
-    `settings` has the parameters of the configs that it is to rank, a row each.
+    `settings` has the parameters of the configs that it is to rank, a row each. Where sizes are so large that the time
+    of work has no bounds, a law is done without.
     """
     numbers = way.numbers(table, offered)
     known = lawful(table, seed) if way.by_law else None
@@ -129,7 +131,19 @@ def grown(table: Pairs, offered: Offer, way: Way, seed: int, settings: Floats) -
     work = None if known is None else known.work(formulas, settings)
     whole = structs.replace(whole, is_order=way.plan.objective == "lambdarank", work=work)
     columns, places = needed(table.problem_inputs, table.config_inputs, formulas.derived, used(whole))
-    return columns, renumbered(whole, places)
+    forest = renumbered(whole, places)
+    if work is not None and not _is_sound(forest, columns, len(settings)):
+        return grown(table, offered, replace(way, by_law=False), seed, settings)
+    return columns, forest
+
+
+def _is_sound(forest: Forest, columns: Columns, choices: int) -> bool:
+    try:
+        columns.check()
+        forest.check(columns, choices)
+    except InvalidModel:
+        return False
+    return True
 
 
 def _ways(budget: Budget, *, may_be_lawful: bool) -> list[Way]:

@@ -13,7 +13,7 @@ from tunewise.models.work import E, Work
 
 MAX_NODES, MAX_DEPTH, MAX_TREES = 200_000, 64, 2_000
 MAX_GUESS = 1e6  # nothing adds up to infinity
-MAX_WITH_WORK = 300.0  # e to the power of what trees add up to stays finite, where it is taken
+MAX_WITH_WORK = 500.0  # e to the power of what trees add up to stays finite, where it is taken
 MAX_GUESSES = 4_000_000  # trees asked in one ranking: what a forest of 200 trees needs for 20,000 choices
 
 

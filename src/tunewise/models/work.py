@@ -8,7 +8,7 @@ from tunewise.errors import InvalidModel
 from tunewise.models.columns import Columns, Word
 
 E = 2.718281828459045
-MAX_SECONDS, MIN_SECONDS = 1e100, 1e-100  # and their powers, times a guess, stay finite
+MAX_SECONDS, MIN_SECONDS = 1e80, 1e-80  # and their powers, times e to the power of a guess, stay finite
 MAX_AMOUNTS = 500
 
 
