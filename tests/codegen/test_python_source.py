@@ -11,6 +11,7 @@ from drawn import Features, beside, draw_model, edges_of, problems_of
 
 from tunewise.codegen import python_source
 from tunewise.models import Card, Columns, Leaf, Model, Number, Split, Tree, Word
+from tunewise.models.pieces import CONSTANTS
 from tunewise.models.source import parse_source
 
 
@@ -147,3 +148,12 @@ def test_derived_columns_that_share_parts_do_not_grow_the_text() -> None:
     model = Model(card=Card(decision="d"), choices=({"choice": "a"},), columns=columns, body=tree)
     assert len(python_source(model)) < 20_000
     assert not differences(model, [{"m": 1e-80}, {"m": 1e-90}])
+
+
+@pytest.mark.parametrize("name", [*CONSTANTS, "features", "guesses", "number", "sorted", "total", "time", "r0", "d1"])
+def test_a_feature_may_be_called_like_a_part_of_the_code(name: str) -> None:
+    columns = Columns((Number(name, 1.0, 64.0),))
+    body = Tree((Split(0, 1, 2, threshold=8.0), Leaf((0,)), Leaf((1,))))
+    choices = ({"choice": "direct"}, {"choice": "fft"})
+    code = parse_source(python_source(Model(card=Card(decision="toy"), choices=choices, columns=columns, body=body)))
+    assert [code.choose({name: size}) for size in (4, 32)] == list(choices)

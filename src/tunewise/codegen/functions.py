@@ -8,21 +8,10 @@ from tunewise.codegen.literals import folded, folded_sum, python, python_float, 
 from tunewise.codegen.naming import identifiers
 from tunewise.codegen.placing import places
 from tunewise.models import Columns, E, Forest, Guess, Input, Leaf, Model, Split, Tree, Word
+from tunewise.models.pieces import CONSTANTS
 from tunewise.models.templates import SORTED
 
-_OURS = (
-    "features",
-    "context",
-    "guesses",
-    "number",
-    "time",
-    "total",
-    "sorted",
-    "str",
-    "Exception",
-    "CHOICES",
-    "CANDIDATES",
-)
+_OURS = ("features", "context", "guesses", "number", "time", "total", "sorted", "str", "Exception", *CONSTANTS)
 RESERVED = frozenset([*kwlist, *softkwlist, *_OURS])
 
 _GUESSED = {True: "the logarithm of the time", False: "the time"}
