@@ -39,7 +39,7 @@ def test_a_model_says_of_work_what_the_law_says() -> None:
     alone = Forest((), work=known.work(formulas, settings))
     columns, places = needed(every.problem_inputs, every.config_inputs, formulas.derived, used(alone))
     choices = tuple(dict(config) for config in CONFIGS)
-    model = Model(card=Card(decision="tiled"), choices=choices, columns=columns, body=renumbered(alone, places))  # type: ignore
+    model = Model(card=Card(decision="tiled"), choices=choices, columns=columns, body=renumbered(alone, places))  # type: ignore[arg-type]
     model.check()
     problem = np.array([[77.0, 130.0]])
     assert model.guesses([77.0, 130.0]) == pytest.approx(known.tells(crossed(problem, settings)).tolist(), abs=2e-3)

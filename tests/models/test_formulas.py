@@ -40,5 +40,5 @@ def test_places_of_a_window_are_never_less_than_one(height: float, window: float
     one = Derived("windows", (0, 1))
     assert Columns(SIZES, (), (one,)).names[3] == "max(height - width + 1, 1)"
     assert one.value([height, window]) == places
-    assert one.value([np.array([height, 7.0]), np.array([window, 2.0])]).tolist() == [places, 6.0]  # type: ignore
+    assert one.value([np.array([height, 7.0]), np.array([window, 2.0])]).tolist() == [places, 6.0]  # type: ignore[attr-defined, list-item]
     Columns(SIZES, (), (one, Derived("ratio", (0, 3)))).check()  # they can be divided by

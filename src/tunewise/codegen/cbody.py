@@ -49,16 +49,23 @@ _RANK = "/* Write the numbers of up to k choices to out, best first, and return 
 
 def needs_math(model: Model) -> bool:
     """Return whether the header needs the mathematics library."""
-    has_work = isinstance(model.body, Forest) and model.body.work is not None
-    return has_work or any(derived.op in ("tiles", "remainder") for derived in model.columns.derived)
+    return _has_work(model) or _divides(model)
+
+
+def _has_work(model: Model) -> bool:
+    return isinstance(model.body, Forest) and model.body.work is not None
+
+
+def _divides(model: Model) -> bool:
+    return any(derived.op in ("tiles", "remainder") for derived in model.columns.derived)
 
 
 def functions(model: Model, prefix: str, names: Sequence[str]) -> Iterator[str]:
     """Yield the lines of `rank` and of all that it calls, called ones first."""
-    if any(derived.op in ("tiles", "remainder") for derived in model.columns.derived):
+    if _divides(model):
         yield from _FLOOR.format(p=prefix).splitlines()
         yield ""
-    if model.columns.derived or (isinstance(model.body, Forest) and model.body.work is not None):
+    if model.columns.derived or _has_work(model):
         yield from (*_PRODUCT.format(p=prefix).splitlines(), "")
     if any(isinstance(column, Word) for column in model.columns.problem):
         yield from (*_INDEX.format(p=prefix).splitlines(), "")

@@ -10,7 +10,7 @@ from tunewise.learn.columns import Frame
 from tunewise.learn.derived import Formulas
 from tunewise.learn.law import Law
 from tunewise.learn.pairs import crossed
-from tunewise.learn.rates import few_rates
+from tunewise.learn.rates import few_rates, short
 from tunewise.learn.work import Amount, Ledger, amounts
 from tunewise.models import Derived
 
@@ -18,7 +18,7 @@ _MOST_COMPARED = 12  # choices; two by two, more would be hundreds of columns
 _EMPHASIS = 2.0  # where a choice is twice as slow as the best, what it takes there counts a quarter
 _NANO = 1e9
 _LEAST = 1e-3  # nanoseconds: no choice takes none, so that any can be divided by
-_DIGITS = 3  # of a rate: more would not be known, and would not be read
+_DIGITS = 3  # of a rate
 _MOST_ADDED = 7  # at once, besides a constant
 
 
@@ -54,18 +54,16 @@ def _nanoseconds(formulas: Formulas, known: Frame, law: Law, setting: Floats, ex
     counted = Ledger(first, tuple(formulas.derived), tuple(every)).counted(known.values)
     rates = few_rates(counted, expected, weight) * _NANO
     terms = [
-        _term(formulas, amount, _short(rate)) for amount, rate in zip(every, rates, strict=True) if amount and rate
+        _term(formulas, amount, short(rate, _DIGITS))
+        for amount, rate in zip(every, rates, strict=True)
+        if amount and rate
     ]
     terms = terms or [_term(formulas, (law.sizes[0].of,), 0.0)]
     while len(terms) > _MOST_ADDED:
         terms = [*terms[_MOST_ADDED + 1 :], formulas.keep(Derived("sum", tuple(terms[: _MOST_ADDED + 1])), False)]
-    once = max(_short(rates[every.index(())]), _LEAST)
+    once = max(short(rates[every.index(())], _DIGITS), _LEAST)
     return formulas.keep(Derived("sum", tuple(terms), by=once), is_offered=False)
 
 
 def _term(formulas: Formulas, amount: Amount, rate: float) -> int:
     return formulas.keep(Derived("product", amount, by=rate), is_offered=False)
-
-
-def _short(rate: float) -> float:
-    return float(f"{rate:.{_DIGITS}g}")

@@ -9,11 +9,12 @@ from tunewise.learn.derived import Formulas
 from tunewise.learn.keeping import cuts_of
 from tunewise.learn.law import Law, held_out, law_of, trust
 from tunewise.learn.pairs import Pairs
+from tunewise.learn.rates import short
 from tunewise.models import Work
 
 _ROWS_TO_CHOOSE = 5_000  # to see what cuts which size: more add seconds
 _FASTEST = 100.0  # of log seconds: what is done faster, or slower, than that is not done at all
-_DIGITS = 4  # of a rate and of a share: more would not be known
+_DIGITS = 4  # of a rate and of a share
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +36,8 @@ class Lawful:
         rates = np.exp(self.law.log_rates(settings).clip(-_FASTEST, _FASTEST))
         columns = self.law.counted.columns(formulas)
         order = sorted(range(len(amounts)), key=lambda place: bool(amounts[place]))  # what is done once comes first
-        rounded = tuple(tuple(_short(row[place]) for place in order) for row in rates)
-        return Work(tuple(columns[place] for place in order if amounts[place]), rounded, _short(self.share))
+        rounded = tuple(tuple(short(row[place], _DIGITS) for place in order) for row in rates)
+        return Work(tuple(columns[place] for place in order if amounts[place]), rounded, short(self.share, _DIGITS))
 
 
 def lawful(table: Pairs, seed: int) -> Lawful | None:
@@ -48,7 +49,3 @@ def lawful(table: Pairs, seed: int) -> Lawful | None:
     share = trust(table, said)
     law = law_of(table, cuts) if share else None
     return None if law is None else Lawful(law, share, share * said)
-
-
-def _short(number: float) -> float:
-    return float(f"{number:.{_DIGITS}g}")

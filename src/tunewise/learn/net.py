@@ -11,7 +11,7 @@ from tunewise.learn.descent import Descent, Examples, Run, Watch, descend, torch
 from tunewise.learn.keeping import Loss, folds_of, lost, offer, together
 from tunewise.learn.options import Epoch, Training
 from tunewise.learn.pairs import Pairs, pairs
-from tunewise.learn.ranker import Made
+from tunewise.learn.ranker import Made, ranked_choices
 from tunewise.models import Columns, Level, Model, Net, Scale, Word
 from tunewise.models.scoring import inputs, outputs, seen
 
@@ -55,7 +55,8 @@ class NetLearner:
         run = descend(examples, descent, hear=_hearing(options, "net"))
         body = Net(ready.scales, run.layers, level=_level(ready, table, options))
         scores = together([loss for _, loss in folds]).scores if folds else {}
-        return Made(self.name, ready.columns, body, scores).model(data, table, options, _MOST_CHOICES)
+        chosen = ranked_choices(data, table, options, _MOST_CHOICES)
+        return Made(self.name, ready.columns, body, scores).model(data, chosen)
 
 
 def _fold(known: Pairs, held_out: Pairs, number: int, options: Training) -> tuple[Run, Loss]:

@@ -70,7 +70,7 @@ class RankerLearner:
         settings = settings_of(data)[1][chosen]
         columns, forest = grown(table, offer(sample, options.seed), way, options.seed, settings)
         made = Made(self.name, columns, forest, {} if loss is None else loss.scores)
-        return made.model(data, table, options, self.budget.choices)
+        return made.model(data, chosen)
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,8 @@ class Made:
     body: Body
     scores: dict[str, float]
 
-    def model(self, data: DataSet, table: Pairs, options: Training, most: int) -> Model:
-        """Return the model that ranks the choices that may win, of equal guesses the best on the whole first."""
-        chosen = ranked_choices(data, table, options, most)
+    def model(self, data: DataSet, chosen: list[int]) -> Model:
+        """Return the model that ranks some configs, by their numbers: of equal guesses the first of them first."""
         return Model(
             card=Card(decision=data.decision, learner=self.learner, scores=self.scores),
             choices=tuple(dict(data.configs[number]) for number in chosen),  # type: ignore[arg-type]

@@ -33,6 +33,11 @@ def few_rates(amounts: Floats, log_seconds: Floats, weight: Floats) -> Floats:
     return rates
 
 
+def short(rate: float, digits: int) -> float:
+    """Return a rate by its first digits: more would not be known, and would not be read."""
+    return float(f"{rate:.{digits}g}")
+
+
 def typical(amounts: Floats, log_seconds: Floats) -> Floats:
     """Return how much of each amount there typically is for a second."""
     found: Floats = (amounts / np.exp(log_seconds)[:, None]).mean(axis=0)

@@ -13,7 +13,7 @@ from tunewise.learn.forests import Nodes, evaluate, from_sklearn, renumbered, us
 from tunewise.learn.keeping import Loss, Offer, folds_of, lost, offer, smallest, together
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import Pairs, contenders, pairs
-from tunewise.learn.ranker import Made
+from tunewise.learn.ranker import Made, ranked_choices
 from tunewise.models import Forest, Model, Word
 
 _MOST_ROWS, _ROWS_TO_CHOOSE = 60_000, 8_000
@@ -37,7 +37,7 @@ class RegressionLearner:
         forest = Forest((_grow(table, offered, leaves, options.seed),))
         columns, places = needed(table.problem_inputs, table.config_inputs, offered.derived, used(forest))
         made = Made(self.name, columns, renumbered(forest, places), scores)
-        return made.model(data, table, options, _MOST_CHOICES)
+        return made.model(data, ranked_choices(data, table, options, _MOST_CHOICES))
 
 
 def _choose(table: Pairs, options: Training) -> tuple[int, dict[str, float]]:
