@@ -58,8 +58,9 @@ def test_a_tree_that_compares_is_code_and_loses_little_on_problems_never_seen() 
     model = train(DATA, Training(portfolio=6), "tree")
     assert isinstance(model.body, Tree)
     asked = {node.column for node in model.body.nodes if isinstance(node, Split)}
-    formulas = [model.columns.names[number] for number in asked]
-    assert any(" / (" in formula for formula in formulas)
+    derived = model.columns.derived
+    first = len(model.columns.inputs)
+    assert any(number >= first and derived[number - first].op == "ratio" for number in asked)
     unseen = tiled(80, seed=11)
     found = validate(parse_source(python_source(model)), unseen)
     single = np.exp(charged(unseen)[:, charged(DATA).mean(axis=0).argmin()].mean())

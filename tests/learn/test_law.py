@@ -36,6 +36,23 @@ def test_a_law_tells_the_times_of_problems_that_it_never_saw() -> None:
     assert top_costs(asked, asked.cost, law.log_seconds(asked.values), 1).mean() < single
 
 
+def test_a_config_that_is_slower_than_its_parameters_say_is_known_by_itself() -> None:
+    def slowed(data: DataSet) -> Pairs:
+        found = table(data)
+        return replace(found, cost=found.cost + np.where(found.config == 9, np.log(2), 0.0))
+
+    plain, law = law_of(table(tiled(16)), CUTS), law_of(slowed(tiled(16)), CUTS)
+    assert plain is not None
+    assert law is not None
+    asked = table(tiled(60, seed=7))
+    longer = law.log_seconds(asked.values) - plain.log_seconds(asked.values)
+    assert np.median(longer[asked.config == 9]) > 0.5 * np.log(2)
+    assert np.abs(np.median(longer[asked.config != 9])) < 0.1
+    strange = asked.values.copy()
+    strange[:, 2] += 1  # rows that no config had
+    assert np.isfinite(law.log_seconds(strange)).all()
+
+
 def test_failures_are_no_times() -> None:
     known = table(tiled(16))
     one, other = law_of(known, CUTS), law_of(known.of(known.ran), CUTS)

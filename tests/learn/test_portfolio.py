@@ -22,6 +22,13 @@ def test_what_must_stay_stays_beyond_the_limit() -> None:
     assert cover(costs, np.ones(2), 3, always=[1, 2]).tolist() == [0, 1, 2]
 
 
+def test_what_is_there_anyway_takes_no_place() -> None:
+    costs = np.array([[0.0, 1.0, 0.3], [1.0, 0.0, 0.3], [1.0, 1.0, 0.2]])
+    assert cover(costs, np.ones(3), 1, free=2).tolist() in ([0, 2], [1, 2])
+    assert cover(costs, np.ones(3), 2, free=2).tolist() == [0, 1, 2]
+    assert cover(costs, np.ones(3), 2, always=[2], free=2).tolist() in ([0, 2], [1, 2])
+
+
 def test_weights_say_which_problems_matter() -> None:
     costs = np.array([[0.0, 1.0], [1.0, 0.0]])
     assert cover(costs, np.array([1.0, 3.0]), 1).tolist() == [1]

@@ -5,6 +5,7 @@ from measured import crossing, measured
 
 from tunewise.learn.columns import Frame, frame
 from tunewise.learn.synthetic import around
+from tunewise.models import Number
 
 
 def known() -> Frame:
@@ -15,6 +16,15 @@ def test_drawn_problems_stay_within_what_is_known() -> None:
     drawn, _ = around(known(), 500, seed=0)
     low, high = known().values.min(axis=0), known().values.max(axis=0)
     assert ((drawn.values >= low) & (drawn.values <= high)).all()
+
+
+def test_where_a_law_answers_drawn_problems_lie_as_far_out_as_a_model_will_be_asked() -> None:
+    drawn, _ = around(known(), 500, seed=0, by_law=True)
+    for values, seen, column in zip(drawn.values.T, known().values.T, known().inputs, strict=True):
+        if isinstance(column, Number):
+            assert column.low <= values.min() < seen.min() or values.min() == 1
+            assert seen.max() < values.max() <= column.high
+    assert (drawn.values == np.round(drawn.values)).all()
 
 
 def test_whole_numbers_stay_whole_and_words_are_those_of_the_origin() -> None:

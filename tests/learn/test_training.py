@@ -68,8 +68,8 @@ def test_features_can_be_added_by_name() -> None:
     assert model.choose({"n": 8, "parity": "even", "half": 4.0}) == {"choice": "c0"}
 
 
-def test_a_default_can_be_named_and_is_always_a_choice() -> None:
-    model = train(flat(), quick(default={"choice": "c1"}, portfolio=1), "tree")
+def test_a_default_can_be_named_and_is_a_choice_where_there_is_room() -> None:
+    model = train(flat(), quick(default={"choice": "c1"}, portfolio=2), "tree")
     assert model.default is not None
     assert model.choices[model.default] == {"choice": "c1"}
 

@@ -97,9 +97,24 @@ def test_noise_alone_teaches_nothing_that_loses_to_the_default() -> None:
     assert found.regret.geomean < found.default_regret.geomean * 1.03
 
 
-def test_the_portfolio_is_as_small_as_asked_and_has_the_default() -> None:
-    learned = fit(crossing(60), portfolio=2)
+def test_the_portfolio_is_as_small_as_asked() -> None:
+    learned, data = fit(crossing(60), portfolio=2), crossing(200, seed=1)
     assert len(learned.choices) == 2
+    assert {len(leaf.ranking) for leaf in leaves_of(learned)} <= {0, 2}
+    assert validate(learned, data).regret.geomean < validate(fit(crossing(60), portfolio=1), data).regret.geomean
+
+
+def test_a_default_that_has_no_place_is_answered_by_abstaining() -> None:
+    sizes = list(range(1, 61))
+    small = np.array(sizes)[:, None] <= 30
+    learned = fit(measured({"n": sizes}, np.where(small, [1.0, 3.0, 4.0], [3.0, 1.0, 4.0])), portfolio=1)
+    assert (learned.choices, learned.default) == (({"choice": "c1"},), None)
+    assert learned.choose({"n": 5}) is None
+    assert learned.choose({"n": 55}) == {"choice": "c1"}
+
+
+def test_a_default_is_named_where_there_is_room() -> None:
+    learned = fit(crossing(60), portfolio=3)
     assert learned.default is not None
     assert learned.choices[learned.default] == {"choice": "c0"}
 

@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tunewise.codegen.literals import python_float
-from tunewise.models import Columns, Derived, Op
-
-_SIGNS: dict[Op, str] = {"product": "*", "ratio": "/", "sum": "+", "difference": "-", "remainder": "%"}
+from tunewise.models import SIGNS, Columns, Derived, Op
 
 Fold = Callable[[Op, str, str], str]
 
@@ -93,7 +91,7 @@ def in_python(op: Op, left: str, right: str) -> str:
         case "windows":
             return f"({left} - {right} + 1.0 if {left} > {right} else 1.0)"
         case _:
-            return f"{left} {_SIGNS[op]} {right}"
+            return f"{left} {SIGNS[op]} {right}"
 
 
 def in_c(prefix: str) -> Fold:
@@ -108,7 +106,7 @@ def in_c(prefix: str) -> Fold:
             case "remainder":
                 return f"{prefix}_rest({left}, {right})"
             case _:
-                return f"{left} {_SIGNS[op]} {right}"
+                return f"{left} {SIGNS[op]} {right}"
 
     return fold
 

@@ -5,6 +5,7 @@ problems to know the rates, and then tells of sizes that fit their tiles like no
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -19,6 +20,7 @@ from tunewise.models import Input, Word
 _MOST_SIZES = 6  # amounts of more are products of more columns than a model may have
 _MOST_SQUARED = 16  # parameters whose products two by two are looked at too
 _STIFF, _FREE = 2.0, 0.04  # how hard it is for rates to follow parameters, and for a rate to be another one
+_LOYAL = 4.0  # how hard it is for a config's rates to be others than its parameters say
 _TWOFOLD = 2.0  # deviations of products that count as one: it takes more to follow two parameters at once
 _ALIKE = 1e-9  # keeps a deviation of nothing from dividing
 _LEVEL = 0.3  # of a problem's rows: how hard it is for all times of a problem to be off together
@@ -56,6 +58,8 @@ class Law:
     counted: Ledger
     traits: Traits
     slopes: Floats  # a row an amount, a column a trait
+    settings: Floats  # of the configs that it was learned from, a row each
+    own: Floats  # of those configs: what their traits do not tell of the logarithms of their rates
 
     def log_seconds(self, values: Floats) -> Floats:
         """Return the logarithm of the seconds of every row of inputs, those of the problem first."""
@@ -64,8 +68,14 @@ class Law:
 
     def log_rates(self, settings: Floats) -> Floats:
         """Return the logarithm of the seconds that one of each amount takes, a row a config."""
-        rates: Floats = self.traits.of(settings) @ self.slopes.T
+        places = [self._places.get(tuple(setting), -1) for setting in settings.tolist()]
+        own = np.concatenate([self.own, np.zeros((1, len(self.slopes)))])  # the last is of configs that it never saw
+        rates: Floats = self.traits.of(settings) @ self.slopes.T + own[places]
         return rates
+
+    @cached_property
+    def _places(self) -> dict[tuple[float, ...], int]:
+        return {tuple(setting): place for place, setting in enumerate(self.settings.tolist())}
 
     @property
     def _first(self) -> int:
@@ -93,7 +103,8 @@ def law_of(table: Pairs, cuts: tuple[Cut, ...]) -> Law | None:
     least = _LEAST_SHARE / typical(amounts, log_seconds)
     start = np.log(np.maximum(rates_of(amounts, log_seconds, weight), least))
     descent = _Descent(_logs(amounts), traits.of(settings), place.reshape(-1), known, weight, start)
-    return Law(sizes, cuts, counted, traits, descent.slopes())
+    slopes, own = descent.found()
+    return Law(sizes, cuts, counted, traits, slopes, settings, own)
 
 
 def _sizes(table: Pairs, cuts: tuple[Cut, ...]) -> tuple[Size, ...]:
@@ -146,7 +157,7 @@ def trust(table: Pairs, said: Floats) -> float:
 
 
 class _Descent:
-    """The way downhill to the slopes that explain times best."""
+    """The way downhill to the slopes, and to what is every config's own, that explain times best."""
 
     def __init__(
         self, logs: Floats, traits: Floats, place: Numbers, table: Pairs, weight: Floats, start: Floats
@@ -162,35 +173,42 @@ class _Descent:
         self._stiffness[:, 0] = _FREE
         self._level = _LEVEL * len(place) / max(self._problems, 1)
 
-    def slopes(self) -> Floats:
-        """Return the slopes, an amount a row."""
+    def found(self) -> tuple[Floats, Floats]:
+        """Return the slopes, an amount a row, and what is every config's own, a config a row."""
         from scipy.optimize import minimize
 
-        begin = np.zeros((self._logs.shape[1], self._traits.shape[1]))
+        begin = np.zeros(self._stiffness.shape)
         begin[:, 0] = self._start
-        given = np.concatenate([begin.ravel(), np.zeros(self._problems)])
+        given = np.concatenate([begin.ravel(), np.zeros(len(self._traits) * len(begin) + self._problems)])
         options = {"maxiter": _STEPS, "maxcor": 20}
-        found: Floats = minimize(self._loss, given, jac=True, method="L-BFGS-B", options=options).x
-        return found[: begin.size].reshape(begin.shape)
+        slopes, own, _ = self._parts(minimize(self._loss, given, jac=True, method="L-BFGS-B", options=options).x)
+        return slopes, own
+
+    def _parts(self, given: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return slopes, what is every config's own, and the level of every problem."""
+        slopes, own, levels = np.split(given, [self._stiffness.size, len(given) - self._problems])
+        return slopes.reshape(self._stiffness.shape), own.reshape(len(self._traits), -1), levels
 
     def _loss(self, given: Floats) -> tuple[float, Floats]:
-        """Return how badly times are explained, and how that changes with every slope and every problem's level.
+        """Return how badly times are explained, and how that changes with every number that is given.
 
         What is far off counts by its distance, not by its square: a neighbour may have spoiled it.
         """
-        slopes = given[: -self._problems].reshape(self._stiffness.shape)
-        levels = given[-self._problems :]
-        guessed, shares = _log_sum(self._logs + (self._traits @ slopes.T)[self._place])
+        slopes, own, levels = self._parts(given)
+        guessed, shares = _log_sum(self._logs + (self._traits @ slopes.T + own)[self._place])
         off = guessed + levels[self._problem] - self._seconds
         far = np.sqrt(1 + (off / _STRAY) ** 2)
         pull = self._weight * off / far
         moved = slopes.copy()
         moved[:, 0] -= self._start
         loss = float((self._weight * _STRAY**2 * (far - 1)).sum())
-        loss += 0.5 * float((self._stiffness * moved**2).sum() + self._level * (levels**2).sum())
-        by_slope = (self._per_config @ (pull[:, None] * shares)).T @ self._traits + self._stiffness * moved
+        loss += 0.5 * float(
+            (self._stiffness * moved**2).sum() + _LOYAL * (own**2).sum() + self._level * (levels**2).sum()
+        )
+        by_rate = self._per_config @ (pull[:, None] * shares)
+        by_slope = by_rate.T @ self._traits + self._stiffness * moved
         by_level = np.bincount(self._problem, weights=pull, minlength=self._problems) + self._level * levels
-        return loss, np.concatenate([by_slope.ravel(), by_level])
+        return loss, np.concatenate([by_slope.ravel(), (by_rate + _LOYAL * own).ravel(), by_level])
 
 
 def _logs(amounts: Floats) -> Floats:

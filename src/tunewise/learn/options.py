@@ -37,7 +37,7 @@ class Training:
     name: str | None = None  # of the decision; None: as the data call it
     portfolio: int = 8  # at most so many choices
     max_depth: int = 8
-    max_leaves: int = 16
+    max_leaves: int = 24
     tolerance: float = 0.005  # the smallest shape is taken whose log regret is within this of the best
     readable: float = 0.02  # how much more regret than a forest's a tree may have before `auto` takes the forest
     ranking: int | None = None  # at most so many choices are ranked

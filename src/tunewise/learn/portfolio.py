@@ -9,12 +9,14 @@ from tunewise.formats.dataset import Floats, Numbers
 _WORTH = 5e-4  # of log regret, on average: what a further choice must save to be kept
 
 
-def cover(costs: Floats, weights: Floats, limit: int, always: Sequence[int] = ()) -> Numbers:
+def cover(costs: Floats, weights: Floats, limit: int, always: Sequence[int] = (), free: int | None = None) -> Numbers:
     """Return the numbers of at most `limit` choices, in ascending order, whose best costs little on every problem.
 
-    `costs` are log regrets, a row a problem. Those in `always` are in, whatever they cost and whatever the limit.
+    `costs` are log regrets, a row a problem. Those in `always` are in, whatever they cost and whatever the limit. The
+    one that is `free` is in too and takes no place, unless it is one of those.
     """
-    chosen = list(dict.fromkeys(always))
+    chosen = list(dict.fromkeys(always if free is None else [*always, free]))
+    fixed, limit = len(chosen), limit + len(chosen) - len(set(always))
     best = costs[:, chosen].min(axis=1) if chosen else np.full(len(costs), np.inf)
     while len(chosen) < min(limit, costs.shape[1]):
         reached = np.average(np.minimum(best[:, None], costs), axis=0, weights=weights)
@@ -23,7 +25,7 @@ def cover(costs: Floats, weights: Floats, limit: int, always: Sequence[int] = ()
             break
         chosen.append(choice)
         best = np.minimum(best, costs[:, choice])
-        chosen = _swapped(costs, weights, chosen, len(always))
+        chosen = _swapped(costs, weights, chosen, fixed)
         best = costs[:, chosen].min(axis=1)
     return np.array(sorted(chosen), dtype=np.int64)
 

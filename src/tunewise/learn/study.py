@@ -14,14 +14,14 @@ from tunewise.learn.options import Training
 from tunewise.learn.pairs import settings_of, tiles_of
 from tunewise.learn.portfolio import cover
 from tunewise.learn.synthetic import around
-from tunewise.learn.teacher import Teacher, Teaching, always_in
+from tunewise.learn.teacher import Teacher, Teaching, named_in
 from tunewise.models import Derived
 
 Kind = Literal["plain", "derived"]  # of trees: whether they ask for a problem's features alone
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _DRAWN = 0.75  # the share of all weight that drawn problems have
-_LEAST_BY_LAW = 0.5  # of a measured problem and those drawn near it: what a law says holds where few of them are, too
+_LEAST_BY_LAW = 0.25  # of a measured problem and those drawn near it: what a law says holds where few of them are, too
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,17 @@ def study(data: DataSet, weights: Floats, options: Training, teaching: Teaching)
     """
     teacher = teaching(data, weights, options)
     known = frame(data, teacher.margin)
-    tiles = () if teacher.law is None else tiles_of(data, teacher.choices)
-    drawn, origin = around(known, max(teacher.answers_for_few, 2 * len(known)) - len(known), options.seed, tiles)
+    is_lawful = teacher.law is not None
+    tiles = tiles_of(data, teacher.choices) if is_lawful else ()
+    count = max(teacher.answers_for_few, 2 * len(known)) - len(known)
+    drawn, origin = around(known, count, options.seed, tiles, by_law=is_lawful)
     every = Frame(known.inputs, np.concatenate([known.values, drawn.values]), known.whole)
     few = max(teacher.answers - len(known), len(known))
     portfolio = _portfolio(data, teacher, every, _shares(weights, origin[:few]), options)
     shares = _shares(weights, origin)
     costs = teacher.guess(every, np.searchsorted(teacher.choices, portfolio))
     offered = _offered(every, data, portfolio, costs, teacher.law)
-    return Study(portfolio, every, costs, shares, *offered, 1.0 if teacher.law is None else _LEAST_BY_LAW)
+    return Study(portfolio, every, costs, shares, *offered, _LEAST_BY_LAW if is_lawful else 1.0)
 
 
 def _shares(weights: Floats, origin: Numbers) -> Floats:
@@ -74,11 +76,15 @@ def _shares(weights: Floats, origin: Numbers) -> Floats:
 
 
 def _portfolio(data: DataSet, teacher: Teacher, every: Frame, shares: Floats, options: Training) -> Numbers:
-    """Return the numbers of the few choices that lose least on the first problems: those that have a share."""
+    """Return the numbers of the few choices that lose least on the first problems: those that have a share.
+
+    The default is one of them, beyond their limit if need be: a program falls back on it anyway.
+    """
     some = Frame(every.inputs, every.values[: len(shares)], every.whole)
     lost = teacher.guess(some, np.arange(len(teacher.choices)))
-    always = np.searchsorted(teacher.choices, always_in(data, options)).tolist()
-    return teacher.choices[cover(lost, shares, options.portfolio, always)]
+    always = np.searchsorted(teacher.choices, named_in(data, options)).tolist()
+    free = None if data.default is None else int(np.searchsorted(teacher.choices, data.default))
+    return teacher.choices[cover(lost, shares, options.portfolio, always, free)]
 
 
 def _offered(

@@ -1,6 +1,7 @@
 """Problems that were never measured, drawn between those that were, for a teacher to answer."""
 
 from collections.abc import Sequence
+from math import ceil, floor
 
 import numpy as np
 
@@ -9,34 +10,41 @@ from tunewise.learn.columns import Frame, is_size
 from tunewise.models import Word
 
 _NEIGHBORS = 20
-_BEYOND = 0.25  # how far past the two problems it lies between a drawn one may be
+_BEYOND, _BEYOND_BY_LAW = 0.25, 1.0  # of the way between two problems: how far past them a drawn one may be
 _KEPT = 0.3  # how often a drawn problem keeps a feature of the first as it is: multiples of 64 are no accident
 _ROUND = 0.3  # how often a size is made a multiple of some tile, for people choose sizes that fit
 _MOST_MOVED = 1.5  # times: a size that would change by more than this to fit a tile stays as it is
 
 
-def around(known: Frame, count: int, seed: int, tiles: Sequence[float] = ()) -> tuple[Frame, Numbers]:
+def around(
+    known: Frame, count: int, seed: int, tiles: Sequence[float] = (), *, by_law: bool = False
+) -> tuple[Frame, Numbers]:
     """Return `count` problems, each drawn between a known one and a neighbour of it, and the number of that known one.
 
-    Words come from the known problem, whole numbers stay whole, and nothing lies outside what is known. Where tiles are
-    given, some sizes are multiples of one.
+    Words come from the known problem, whole numbers stay whole, and nothing lies outside what is known. Where a law
+    answers, which holds farther out, sizes lie as far out as a model will be asked: of a few dozen problems, many that
+    come later are the largest or smallest of all in something. Where tiles are given, some sizes are multiples of one.
     """
     chance = np.random.default_rng(seed)
     origin = chance.integers(len(known), size=count)
     near = _neighbors(known)
     other = near[origin, chance.integers(near.shape[1], size=count)]
     values = known.values[origin].copy()
+    beyond = _BEYOND_BY_LAW if by_law else _BEYOND
     for number, column in enumerate(known.inputs):
-        step = chance.uniform(-_BEYOND, 1 + _BEYOND, size=count)
+        step = chance.uniform(-beyond, 1 + beyond, size=count)
         moved = chance.random(count) >= _KEPT
         if isinstance(column, Word):
             continue
         seen = known.values[:, number]
         is_log = is_size(column) and bool(seen.min() > 0)
-        drawn = _between(seen[origin], seen[other], step, is_log).clip(seen.min(), seen.max())
+        low, high = (column.low, column.high) if by_law and is_log else (float(seen.min()), float(seen.max()))
+        if known.whole[number]:
+            low, high = ceil(low), floor(high)
+        drawn = _between(seen[origin], seen[other], step, is_log).clip(low, high)
         values[:, number] = np.where(moved, np.round(drawn) if known.whole[number] else drawn, seen[origin])
         if tiles and known.whole[number]:
-            values[:, number] = _fitted(values[:, number], np.array(tiles), float(seen.max()), chance)
+            values[:, number] = _fitted(values[:, number], np.array(tiles), high, chance)
     return Frame(known.inputs, values, known.whole), origin
 
 

@@ -118,6 +118,12 @@ def _are_told_apart(data: DataSet) -> bool:
 
 
 def always_in(data: DataSet, options: Training) -> list[int]:
-    """Return the numbers of the configs that every portfolio has: the default, and what the options name."""
+    """Return the numbers of the configs that are always looked at: the default, and what the options name."""
+    default = [] if data.default is None else [data.default]
+    return list(dict.fromkeys([*default, *named_in(data, options)]))
+
+
+def named_in(data: DataSet, options: Training) -> list[int]:
+    """Return the numbers of the configs that the options want in every portfolio."""
     named = [data.with_default(config).default for config in options.always_included]
-    return [number for number in dict.fromkeys([data.default, *named]) if number is not None]
+    return [number for number in dict.fromkeys(named) if number is not None]

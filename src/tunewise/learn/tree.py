@@ -1,5 +1,6 @@
 """The regret tree: one readable tree over a few choices, taught by a forest, sized by cross-validation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,11 +123,13 @@ def _model(data: DataSet, learned: Study, grown: Grown, shape: Shape, options: T
         return options.unsafe is not None and options.unsafe(configs[choice], data.take(problems))
 
     nodes = nodes_of(grown, shape.leaves, evidence, default, is_unsafe)
-    columns, tree = _tidy(learned, shape.kind, Tree(nodes), options.ranking)
+    is_named = default is None or len(configs) <= options.portfolio
+    named = [choice for choice in range(len(configs)) if is_named or choice != default]
+    columns, tree = _tidy(learned, shape.kind, Tree(nodes), named, options.ranking)
     return Model(
         card=Card(decision=data.decision, learner="tree", scores=_scores(data, shape)),
-        choices=tuple(dict(config) for config in configs),
-        default=default,
+        choices=tuple(dict(configs[choice]) for choice in named),
+        default=default if is_named else None,
         columns=columns,
         body=tree,
     )
@@ -139,12 +142,12 @@ def _scores(data: DataSet, shape: Shape) -> dict[str, float]:
     return {"regret": found.geomean, "p95": found.p95, "problems": float(len(data))}
 
 
-def _tidy(learned: Study, kind: Kind, tree: Tree, ranking: int | None) -> tuple[Columns, Tree]:
-    """Return the columns a tree asks about and the tree with their numbers, its rankings as long as they may be."""
+def _tidy(learned: Study, kind: Kind, tree: Tree, named: Sequence[int], ranking: int | None) -> tuple[Columns, Tree]:
+    """Return the columns a tree asks about and the tree with their numbers, and its rankings as they may be."""
     used = [node.column for node in tree.nodes if isinstance(node, Split)]
     columns, numbers = needed(learned.problems.inputs, (), learned.derived(kind), used)
     nodes = tuple(
-        _renumbered(node, numbers) if isinstance(node, Split) else _shortened(node, ranking) for node in tree.nodes
+        _renumbered(node, numbers) if isinstance(node, Split) else _naming(node, named, ranking) for node in tree.nodes
     )
     return columns, Tree(nodes)
 
@@ -153,5 +156,8 @@ def _renumbered(node: Split, numbers: dict[int, int]) -> Split:
     return Split(numbers[node.column], node.low, node.high, node.threshold, node.words)
 
 
-def _shortened(leaf: Leaf, ranking: int | None) -> Leaf:
-    return Leaf(leaf.ranking[:ranking], leaf.support, leaf.regret, leaf.default_regret)
+def _naming(leaf: Leaf, named: Sequence[int], most: int | None) -> Leaf:
+    """Return a leaf that ranks the named choices, and abstains where a default that is none of them does best."""
+    abstains = not leaf.ranking or leaf.ranking[0] not in named
+    ranking = () if abstains else tuple(named.index(choice) for choice in leaf.ranking if choice in named)[:most]
+    return Leaf(ranking, leaf.support, leaf.regret, leaf.default_regret)

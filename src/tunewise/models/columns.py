@@ -20,7 +20,7 @@ LONG_FORMULA = 60  # characters: formulas of formulas of formulas would grow wit
 Op = Literal["product", "ratio", "sum", "difference", "remainder", "tiles", "windows"]
 Side = Literal["problem", "config", "both"]
 
-_SIGNS: dict[Op, str] = {"product": "*", "ratio": "/", "sum": "+", "difference": "-", "remainder": "%"}
+SIGNS: dict[Op, str] = {"product": "*", "ratio": "/", "sum": "+", "difference": "-", "remainder": "%"}
 _NUMBERS = (int, float, bool)
 
 
@@ -255,7 +255,7 @@ def _formula(derived: Derived, names: Sequence[str]) -> str:
         return f"ceil({parts[0]} / {parts[1]})"
     if derived.op == "windows":
         return f"max({parts[0]} - {parts[1]} + 1, 1)"
-    return f" {_SIGNS[derived.op]} ".join(parts)
+    return f" {SIGNS[derived.op]} ".join(parts)
 
 
 def _bracketed(name: str) -> str:
