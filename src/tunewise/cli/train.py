@@ -102,7 +102,7 @@ def _facts(model: "Model", data: "DataSet", out: Path) -> dict[str, Any]:
         "learner": model.card.learner,
         "problems": len(data),
         "choices": [dict(choice) for choice in model.choices],
-        "default": None if model.default is None else dict(model.choices[model.default]),
+        "default": None if data.default is None else dict(data.configs[data.default]),
         "fence": dict(model.card.fence),
         "size": _size(model),
         "scores": dict(model.card.scores),
