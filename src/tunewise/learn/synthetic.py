@@ -1,7 +1,6 @@
 """Problems that were never measured, drawn between those that were, for a teacher to answer."""
 
 from collections.abc import Sequence
-from math import ceil, floor
 
 import numpy as np
 
@@ -40,7 +39,7 @@ def around(
         is_log = is_size(column) and bool(seen.min() > 0)
         low, high = (column.low, column.high) if by_law and is_log else (float(seen.min()), float(seen.max()))
         if known.whole[number]:
-            low, high = ceil(low), floor(high)
+            low, high = float(np.ceil(low)), float(np.floor(high))
         drawn = _between(seen[origin], seen[other], step, is_log).clip(low, high)
         values[:, number] = np.where(moved, np.round(drawn) if known.whole[number] else drawn, seen[origin])
         if tiles and known.whole[number]:
