@@ -79,6 +79,12 @@ def test_choices_can_be_made_to_stay() -> None:
     assert {"choice": "c2"} in model.choices
 
 
+def test_a_default_that_is_made_to_stay_is_named_beyond_the_portfolio() -> None:
+    model = train(flat(), quick(portfolio=1, always_included=({"choice": "c0"}, {"choice": "c1"})), "tree")
+    assert model.choices == ({"choice": "c0"}, {"choice": "c1"})
+    assert model.default == 0
+
+
 def test_an_unsafe_leaf_abstains() -> None:
     seen: list[tuple[Config, int]] = []
 

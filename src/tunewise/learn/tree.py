@@ -123,7 +123,7 @@ def _model(data: DataSet, learned: Study, grown: Grown, shape: Shape, options: T
         return options.unsafe is not None and options.unsafe(configs[choice], data.take(problems))
 
     nodes = nodes_of(grown, shape.leaves, evidence, default, is_unsafe)
-    is_named = default is None or len(configs) <= options.portfolio
+    is_named = default is None or len(configs) <= max(options.portfolio, len(options.always_included))
     named = [choice for choice in range(len(configs)) if is_named or choice != default]
     columns, tree = _tidy(learned, shape.kind, Tree(nodes), named, options.ranking)
     return Model(
