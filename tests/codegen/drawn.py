@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tunewise.errors import InvalidModel
 from tunewise.models import Card, Columns, Derived, Forest, Guess, Input, Leaf, Model, Number, Split, Tree, Word, Work
 
-OPS = ("product", "ratio", "sum", "difference", "remainder", "tiles", "windows")
+OPS = ("product", "ratio", "sum", "difference", "remainder", "whole", "tiles", "windows")
 BOUNDS = ((1.0, 4096.0), (0.0, 1.0), (-5.0, 5.0), (1.0, 2.0**62), (0.001, 1e9), (16.0, 16.0), (-1e300, 1e300))
 Features = dict[str, object]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tunewise.learn.derived import Cut, Formulas, Size
-from tunewise.learn.work import Ledger, amounts, ledger
+from tunewise.learn.work import Ledger, Pieces, amounts, ledger
 from tunewise.models import Number
 
 PROBLEM = (Number("m", 1, 100), Number("n", 1, 100))
@@ -32,7 +32,7 @@ def test_without_tiles_there_are_work_and_data_alone() -> None:
 
 def test_the_tile_of_one_config_may_be_a_number() -> None:
     formulas = Formulas(PROBLEM)
-    every = amounts(formulas, (M, N), {M: 4.0, N: 4.0})
+    every = amounts(formulas, (M, N), {M: Pieces(4.0), N: Pieces(4.0)})
     alone = Ledger(len(PROBLEM), tuple(formulas.derived), tuple(every)).counted(np.array([[10.0, 7.0]]))
     assert alone[0].tolist() == list(counted([10, 7, 4, 1]).values())
 
@@ -47,3 +47,22 @@ def test_a_window_is_counted_by_its_places() -> None:
 def test_a_size_that_is_there_twice_is_squared_and_cut_but_once() -> None:
     found = sorted(counted([10, 7, 4, 1], (Cut(M, (2,)),), (M, M)).values())
     assert found == sorted([1, 10 * 10, 2 * 10, 10, 2, 10 * 3, 3])
+
+
+def test_tiles_that_do_not_fill_a_block_leave_something_over_in_every_block() -> None:
+    # 23 in blocks of 10, in tiles of 4: 2 + 2 + 3 are left over, and there are 3 + 3 + 1 tiles.
+    found = sorted(counted([23, 7, 4, 10], (Cut(M, (2,), block=3),), (M, N)).values())
+    assert found == sorted([1, 23 * 7, 7 * 7, 7, 7 * 7, 23, 7, 7])
+
+
+def test_blocks_of_one_config_may_be_numbers() -> None:
+    formulas = Formulas(PROBLEM)
+    every = amounts(formulas, (M, N), {M: Pieces(4.0, 10.0)})
+    alone = Ledger(len(PROBLEM), tuple(formulas.derived), tuple(every)).counted(np.array([[23.0, 7.0]]))
+    assert alone[0].tolist() == list(counted([23, 7, 4, 10], (Cut(M, (2,), block=3),)).values())
+
+
+def test_blocks_that_tiles_fill_need_no_formula_of_their_own() -> None:
+    plain, filled = Formulas(PROBLEM), Formulas(PROBLEM)
+    assert amounts(plain, (M, N), {M: Pieces(4.0)}) == amounts(filled, (M, N), {M: Pieces(4.0, 12.0)})
+    assert plain.derived == filled.derived

@@ -35,6 +35,13 @@ def test_what_nothing_is_made_of_is_no_part() -> None:
     assert Columns(SIZES, (), (WORK, EDGE, SLOW, TIME)).parts == {}
 
 
+def test_whole_pieces_are_a_quotient_rounded_down() -> None:
+    one = Derived("whole", (0, 1))
+    assert Columns(SIZES, (), (one,)).names[3] == "height // width"
+    assert [one.value([height, 3.0]) for height in (2.0, 3.0, 8.0)] == [0.0, 1.0, 2.0]
+    assert Columns(SIZES, (), (one,)).bounds[3][0] == 0.0  # an amount of work is never negative
+
+
 @pytest.mark.parametrize(("height", "window", "places"), [(10.0, 3.0, 8.0), (3.0, 3.0, 1.0), (2.0, 5.0, 1.0)])
 def test_places_of_a_window_are_never_less_than_one(height: float, window: float, places: float) -> None:
     one = Derived("windows", (0, 1))

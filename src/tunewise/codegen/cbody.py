@@ -57,7 +57,7 @@ def _has_work(model: Model) -> bool:
 
 
 def _divides(model: Model) -> bool:
-    return any(derived.op in ("tiles", "remainder") for derived in model.columns.derived)
+    return any(derived.op in ("tiles", "remainder", "whole") for derived in model.columns.derived)
 
 
 def functions(model: Model, prefix: str, names: Sequence[str]) -> Iterator[str]:

@@ -105,6 +105,8 @@ def in_c(prefix: str) -> Fold:
                 return f"({left} > {right} ? {left} - {right} + 1.0 : 1.0)"
             case "remainder":
                 return f"{prefix}_rest({left}, {right})"
+            case "whole":
+                return f"{prefix}_floor_div({left}, {right})"
             case _:
                 return f"{left} {SIGNS[op]} {right}"
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from tunewise.formats.dataset import Floats
 from tunewise.learn.columns import Frame
-from tunewise.learn.derived import Formulas
+from tunewise.learn.derived import Cut, Formulas
 from tunewise.learn.law import Law
 from tunewise.learn.pairs import crossed
 from tunewise.learn.rates import few_rates, short
-from tunewise.learn.work import Amount, Ledger, amounts
-from tunewise.models import Derived
+from tunewise.learn.work import Amount, Ledger, Pieces, amounts
+from tunewise.models import Derived, Number
 
 _MOST_COMPARED = 12  # choices; two by two, more would be hundreds of columns
 _EMPHASIS = 2.0  # where a choice is twice as slow as the best, what it takes there counts a quarter
@@ -49,8 +49,7 @@ def _nanoseconds(formulas: Formulas, known: Frame, law: Law, setting: Floats, ex
     of each tell more, and a handful of amounts does.
     """
     first = len(known.inputs)
-    tiles = {cut.size: float(prod(setting[number - first] for number in cut.parameters)) for cut in law.cuts}
-    every = amounts(formulas, law.sizes, tiles)
+    every = amounts(formulas, law.sizes, {cut.size: _pieces(known, cut, setting) for cut in law.cuts})
     counted = Ledger(first, tuple(formulas.derived), tuple(every)).counted(known.values)
     rates = few_rates(counted, expected, weight) * _NANO
     terms = [
@@ -63,6 +62,16 @@ def _nanoseconds(formulas: Formulas, known: Frame, law: Law, setting: Floats, ex
         terms = [*terms[_MOST_ADDED + 1 :], formulas.keep(Derived("sum", tuple(terms[: _MOST_ADDED + 1])), False)]
     once = max(short(rates[every.index(())], _DIGITS), _LEAST)
     return formulas.keep(Derived("sum", tuple(terms), by=once), is_offered=False)
+
+
+def _pieces(known: Frame, cut: Cut, setting: Floats) -> Pieces:
+    """Return what a choice cuts a size into; a block that is larger than any size cuts nothing."""
+    first = len(known.inputs)
+    tile = float(prod(setting[number - first] for number in cut.parameters))
+    block = None if cut.block is None else float(setting[cut.block - first])
+    size = known.inputs[cut.size.of]
+    is_cut = block is not None and isinstance(size, Number) and block < size.high
+    return Pieces(tile, block if is_cut else None)
 
 
 def _term(formulas: Formulas, amount: Amount, rate: float) -> int:

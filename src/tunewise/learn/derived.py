@@ -75,10 +75,14 @@ class Fit:
 
 @dataclass(frozen=True)
 class Cut:
-    """A size of the problem, and the parameters of the config whose product is the tile that cuts it."""
+    """A size of the problem, and the parameters of the config whose product is the tile that cuts it.
+
+    Where there is a `block`, a further parameter, the size is cut into such blocks first, and every block into tiles.
+    """
 
     size: Size
     parameters: tuple[int, ...]
+    block: int | None = None
 
 
 def cuts(formulas: Formulas, fits: Sequence[Fit], gains: Sequence[float]) -> tuple[Cut, ...]:
@@ -106,7 +110,7 @@ def simple(table: Pairs) -> tuple[Formulas, list[Fit]]:
     known = Frame(table.problem_inputs, table.values[:, :problems], table.whole[:problems])
     for one in derivations(known, "sizes"):
         formulas.keep(one)
-    sizes, tiles = [formulas.size(size) for size in _all_sizes(table)], _tiles(table)
+    sizes, tiles = [formulas.size(size) for size in _all_sizes(table)], tile_parameters(table)
     return formulas, [_fit(formulas, size, tile) for size in sizes for tile in tiles]
 
 
@@ -166,7 +170,8 @@ def _all_sizes(table: Pairs) -> list[Size]:
     return [*map(Size, counts), *found[:_MOST_WINDOWS]]
 
 
-def _tiles(table: Pairs) -> list[int]:
+def tile_parameters(table: Pairs) -> list[int]:
+    """Return the parameters of the config that are counts of something: what may be a tile."""
     return [n for n in range(len(table.problem_inputs), len(table.inputs)) if _is_count(table, n)]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tunewise.formats.dataset import Floats
+from tunewise.learn.blocks import blocked
 from tunewise.learn.derived import Formulas
 from tunewise.learn.keeping import cuts_of
 from tunewise.learn.law import Law, held_out, law_of, trust
@@ -42,7 +43,8 @@ class Lawful:
 
 def lawful(table: Pairs, seed: int) -> Lawful | None:
     """Return how far a table follows a law; None where it does not."""
-    cuts = cuts_of(table.sampled(_ROWS_TO_CHOOSE, seed), seed)
+    sample = table.sampled(_ROWS_TO_CHOOSE, seed)
+    cuts = blocked(sample, cuts_of(sample, seed))
     said = held_out(table, cuts, seed)
     if said is None:
         return None

@@ -4,34 +4,44 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
+from typing import Literal
 
 import numpy as np
 
 from tunewise.formats.dataset import Flags, Floats
 from tunewise.learn.columns import worked_out
 from tunewise.learn.derived import Cut, Formulas, Size
-from tunewise.models import Derived, Input
+from tunewise.models import Derived, Input, apply
 
 Amount = tuple[int, ...]  # the columns that it is the product of; the empty product is what is done once
+Operand = int | float  # a column, or a number
 
 _SPLIT_FACES = 3  # sizes, at most, where data that are passed over are told apart into whole tiles and edges
 
 
-def amounts(formulas: Formulas, given: Sequence[Size], cutting: Mapping[Size, int | float]) -> list[Amount]:
+@dataclass(frozen=True)
+class Pieces:
+    """What a size is cut into: tiles, by blocks where there are any; both are columns, or both numbers."""
+
+    tile: Operand
+    block: Operand | None = None
+
+
+def amounts(formulas: Formulas, given: Sequence[Size], cutting: Mapping[Size, Pieces]) -> list[Amount]:
     """Return what may have to be done: everything, what is left over by tiles, all but one size, and the tiles.
 
-    Work grows with the square of a size that is given twice. `cutting` says what cuts a size: a column, or a number. A
-    loop nest does a part of its work in whole tiles and another, slower one at their edges; it passes over data that
-    lack one size, once or once for every tile of that size; and it begins every tile. No kernel does all of that, and
-    what one does not do costs nothing there.
+    Work grows with the square of a size that is given twice. `cutting` says what sizes are cut into. A loop nest
+    does a part of its work in whole tiles and another, slower one at their edges; it passes over data that lack one
+    size, once or once for every tile of that size; and it begins every tile. No kernel does all of that, and what one
+    does not do costs nothing there.
     """
     sizes = [formulas.size(size) for size in given]
-    tiles = {formulas.size(size): tile for size, tile in cutting.items()}
-    rest = {size: formulas.fold("remainder", size, tile) for size, tile in tiles.items()}
-    count = {size: formulas.fold("tiles", size, tile) for size, tile in tiles.items()}
+    pieces = {formulas.size(size): pieces for size, pieces in cutting.items()}
+    rest = {size: _in_all(formulas, "remainder", size, pieces) for size, pieces in pieces.items()}
+    count = {size: _in_all(formulas, "tiles", size, pieces) for size, pieces in pieces.items()}
 
     def parts(some: Sequence[int]) -> list[Amount]:
-        is_cut = [size in tiles and size not in some[:place] for place, size in enumerate(some)]
+        is_cut = [size in count and size not in some[:place] for place, size in enumerate(some)]
         return list(product(*((size, rest[size]) if cut else (size,) for size, cut in zip(some, is_cut, strict=True))))
 
     found: list[Amount] = [(), *parts(sizes)]
@@ -40,11 +50,21 @@ def amounts(formulas: Formulas, given: Sequence[Size], cutting: Mapping[Size, in
         less = [*without, *[size] * (sizes.count(size) - 1)]
         for others in (less, without):
             found += parts(others) if len(set(sizes)) <= _SPLIT_FACES else [tuple(others)]
-        if size in tiles:
+        if size in count:
             found.append((*less, count[size]))
-    if tiles:
+    if count:
         found.append(tuple(count.values()))
     return list(dict.fromkeys(found))
+
+
+def _in_all(formulas: Formulas, op: Literal["remainder", "tiles"], size: int, pieces: Pieces) -> int:
+    """Return the number of the column that has what is left over by tiles, or how many they are, in all blocks."""
+    tile, block = pieces.tile, pieces.block
+    if block is None or (isinstance(block, float) and block % tile == 0):  # tiles that fill a block know of no blocks
+        return formulas.fold(op, size, tile)
+    each = formulas.fold(op, block, tile) if isinstance(block, int) else apply(op, block, tile)
+    in_whole = formulas.fold("product", formulas.fold("whole", size, block), each)
+    return formulas.fold("sum", in_whole, formulas.fold(op, formulas.fold("remainder", size, block), tile))
 
 
 @dataclass(frozen=True)
@@ -87,7 +107,7 @@ class Ledger:
 def ledger(inputs: Sequence[Input], sizes: Sequence[Size], cuts: Sequence[Cut]) -> Ledger:
     """Return how to count the work of problems and configs whose inputs stand side by side."""
     formulas = Formulas(tuple(inputs))
-    found = amounts(formulas, sizes, {cut.size: _tile(formulas, cut) for cut in cuts})
+    found = amounts(formulas, sizes, {cut.size: Pieces(_tile(formulas, cut), cut.block) for cut in cuts})
     return Ledger(len(formulas.inputs), tuple(formulas.derived), tuple(found))
 
 

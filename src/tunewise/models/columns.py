@@ -17,10 +17,10 @@ from tunewise.errors import InvalidModel
 MAX_OPERANDS, MAX_WORDS = 8, 20_000
 LONG_FORMULA = 60  # characters: formulas of formulas of formulas would grow without end
 
-Op = Literal["product", "ratio", "sum", "difference", "remainder", "tiles", "windows"]
+Op = Literal["product", "ratio", "sum", "difference", "remainder", "whole", "tiles", "windows"]
 Side = Literal["problem", "config", "both"]
 
-SIGNS: dict[Op, str] = {"product": "*", "ratio": "/", "sum": "+", "difference": "-", "remainder": "%"}
+SIGNS: dict[Op, str] = {"product": "*", "ratio": "/", "sum": "+", "difference": "-", "remainder": "%", "whole": "//"}
 _NUMBERS = (int, float, bool)
 
 
@@ -70,8 +70,9 @@ Input = Number | Word
 class Derived(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A number worked out from earlier columns: `of` has their numbers, and `by` may be a constant right operand.
 
-    `tiles` is how many pieces of the right size cover the left one: the quotient rounded up. `windows` is how many
-    places a window of the right size has within the left one: one more than the difference, and never less than one.
+    `whole` is how many pieces of the right size are in the left one: the quotient rounded down. `tiles` is how many
+    cover it: the quotient rounded up. `windows` is how many places a window of the right size has within the left one:
+    one more than the difference, and never less than one.
     """
 
     op: Op
@@ -192,6 +193,8 @@ def apply(op: Op, left: float, right: float) -> float:
             return left - right
         case "remainder":
             return left % right
+        case "whole":
+            return left // right
         case "tiles":
             return -(-left // right)
         case "windows":
@@ -202,9 +205,9 @@ def apply(op: Op, left: float, right: float) -> float:
 
 
 def _apply_bounds(op: Op, left: tuple[float, float], right: tuple[float, float]) -> tuple[float, float]:
-    if op in ("ratio", "remainder", "tiles") and right[0] <= 0:
+    if op in ("ratio", "remainder", "whole", "tiles") and right[0] <= 0:
         raise InvalidModel(f"a {op} would divide by what may be {right[0]:g}")
-    if op in ("remainder", "tiles") and left[0] < 0:
+    if op in ("remainder", "whole", "tiles") and left[0] < 0:
         raise InvalidModel(f"a {op} of what may be {left[0]:g} is not defined")
     if op == "remainder":
         return 0.0, min(left[1], right[1])
