@@ -21,11 +21,11 @@ def compared() -> Model:
         Derived("product", (0, 1, 2), by=0.061),
         Derived("product", (3, 1, 2), by=0.41),
         Derived("product", (0, 4, 2), by=0.37),
-        Derived("sum", (5, 6, 7), by=12.3),
+        Derived("sum", (5, 6, 7), by=12.3, about=0),
         Derived("tiles", (1,), by=64.0),
         Derived("product", (0, 1, 2), by=0.083),
         Derived("product", (0, 2, 9), by=0.57),
-        Derived("sum", (10, 11), by=48.9),
+        Derived("sum", (10, 11), by=48.9, about=1),
         Derived("ratio", (8, 12)),
     )
     sizes = tuple(Number(name, 1.0, 5000.0) for name in "mnk")
@@ -39,7 +39,7 @@ def compared() -> Model:
 def text() -> str:
     """Return the generated lines from the first formula on, without their indent."""
     source = python_source(compared())
-    return source[source.index("    d3 = ") :]
+    return source[source.index("    part3 = ") :]
 
 
 def problems(count: int) -> list[dict[str, object]]:
@@ -60,8 +60,8 @@ def test_c_compares_as_the_model_does(tmp_path: Path) -> None:
 
 
 def test_terms_stand_in_their_sum() -> None:
-    assert "d8 = m * n * k * 0.061 + d3 * n * k * 0.41 + m * d4 * k * 0.37 + 12.3\n" in text()
-    assert "d12 = m * n * k * 0.083 + m * k * d9 * 0.57 + 48.9\n" in text()
+    assert "time_0 = m * n * k * 0.061 + part3 * n * k * 0.41 + m * part4 * k * 0.37 + 12.3\n" in text()
+    assert "time_1 = m * n * k * 0.083 + m * k * part9 * 0.57 + 48.9\n" in text()
 
 
 def test_a_long_sum_has_a_line_for_every_term() -> None:
@@ -75,7 +75,7 @@ def test_a_long_sum_has_a_line_for_every_term() -> None:
     )
     assert not differences(model, list(problems_of(model, random.Random(5), 500)))
     lines = python_source(model).splitlines()
-    first = lines.index("    d9 = (")
+    first = lines.index("    part9 = (")
     assert lines[first + 1].strip() == f"m * n * k * {1 / 7!r}"
     assert [line.strip()[:16] for line in lines[first + 2 : first + 7]] == ["+ m * n * k * 0."] * 5
     assert [line.strip() for line in lines[first + 7 : first + 9]] == ["+ 1.5", ")"]
@@ -96,7 +96,23 @@ def test_formulas_are_worked_out_once_and_only_where_they_are_asked_for() -> Non
     model = replace(compared(), columns=Columns(columns.problem, (), derived), body=Tree(nodes))
     assert not differences(model, [*edges_of(model), *problems_of(model, random.Random(4), 2000)])
     lines = [line.strip() for line in python_source(model).splitlines()]
-    starts = [next(n for n, line in enumerate(lines) if line.startswith(f"d{column} = ")) for column in (12, 8)]
-    tests = [next(n for n, line in enumerate(lines) if line.startswith(f"if {test}")) for test in ("m <=", "d12 / m")]
+    starts = [next(n for n, line in enumerate(lines) if line.startswith(f"time_{choice} = ")) for choice in (1, 0)]
+    tests = [
+        next(n for n, line in enumerate(lines) if line.startswith(f"if {test}")) for test in ("m <=", "time_1 / m")
+    ]
     assert tests[0] < starts[0] < tests[1] < starts[1]
-    assert sum(line.startswith("d12 = ") for line in lines) == 1
+    assert sum(line.startswith("time_1 = ") for line in lines) == 1
+
+
+def test_a_reader_is_told_what_times_are_and_sizes_keep_their_names() -> None:
+    model = compared()
+    sizes = tuple(Number(f"d{place}", 1.0, 5000.0) for place in range(3))  # as readers of tables call sizes
+    text = python_source(replace(model, columns=Columns(sizes, (), model.columns.derived)))
+    assert "# time_0, time_1, ... are the nanoseconds that the choices are expected to take\n" in text
+    assert "    if time_0 / time_1 <= 0.9817:\n" in text
+    assert "    time_1 = d0 * d1 * d2 * 0.083 + " in text
+
+
+def test_the_default_is_told_where_it_is_none_of_the_choices() -> None:
+    model = replace(compared(), default=None, card=Card(decision="gemm", fallback={"rows": 1, "wide": 8}))
+    assert "# Default      {'rows': 1, 'wide': 8}\n" in python_source(model)

@@ -150,7 +150,9 @@ def test_derived_columns_that_share_parts_do_not_grow_the_text() -> None:
     assert not differences(model, [{"m": 1e-80}, {"m": 1e-90}])
 
 
-@pytest.mark.parametrize("name", [*CONSTANTS, "features", "guesses", "number", "sorted", "total", "time", "r0", "d1"])
+@pytest.mark.parametrize(
+    "name", [*CONSTANTS, "features", "guesses", "number", "sorted", "total", "time", "r0", "part1", "time_0"]
+)
 def test_a_feature_may_be_called_like_a_part_of_the_code(name: str) -> None:
     columns = Columns((Number(name, 1.0, 64.0),))
     body = Tree((Split(0, 1, 2, threshold=8.0), Leaf((0,)), Leaf((1,))))

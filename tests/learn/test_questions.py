@@ -4,16 +4,23 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunewise.learn.questions import Question, ask, bins, short_between
+from tunewise.learn.questions import Question, Sample, ask, bins, short_between
 
 FINITE = st.floats(min_value=-1e9, max_value=1e9, allow_subnormal=False)
 
 
 def best_question(
-    table: np.ndarray, costs: np.ndarray, words: tuple[bool, ...] = (False,), least_weight: float = 1.0
+    table: np.ndarray,
+    costs: np.ndarray,
+    words: tuple[bool, ...] = (False,),
+    least_weight: float = 1.0,
+    measured: int | None = None,
 ) -> Question | None:
-    cut = bins(table, np.array(words), np.ones(len(words)))
-    return ask(cut, np.arange(len(table)), costs, np.ones(len(table)), least_weight)
+    count = len(table)
+    sample = Sample(
+        table, np.array(words), costs, np.ones(count), np.ones(len(words)), count if measured is None else measured
+    )
+    return ask(bins(sample), sample, np.arange(count), least_weight)
 
 
 def rises(count: int, border: int) -> tuple[np.ndarray, np.ndarray]:
@@ -55,6 +62,14 @@ def test_words_are_split_by_subset() -> None:
     assert question.words in ((0, 2), (1, 3))
 
 
+def test_each_side_keeps_a_row_that_was_measured() -> None:
+    table, costs = rises(100, 60)
+    question = best_question(table, costs, measured=40)
+    assert question is not None
+    assert question.threshold < 40
+    assert best_question(table, costs, measured=0) is None
+
+
 def test_each_side_keeps_enough() -> None:
     question = best_question(*rises(100, 2), least_weight=10)
     assert question is None or 10 <= question.threshold <= 90
@@ -67,7 +82,7 @@ def test_nothing_is_asked_where_costs_are_alike() -> None:
 def test_a_column_of_less_worth_loses_a_tie() -> None:
     sizes, costs = rises(50, 20)
     table = np.concatenate([sizes * 2, sizes], axis=1)
-    cut = bins(table, np.array([False, False]), np.array([0.8, 1.0]))
-    question = ask(cut, np.arange(50), costs, np.ones(50), 1.0)
+    sample = Sample(table, np.array([False, False]), costs, np.ones(50), np.array([0.8, 1.0]), 50)
+    question = ask(bins(sample), sample, np.arange(50), 1.0)
     assert question is not None
     assert question.column == 1

@@ -1,8 +1,12 @@
 """Columns are called what they work out, and long formulas stand by number in those that are made of them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from tunewise.errors import InvalidModel
 from tunewise.models import Columns, Derived, Number
 
 SIZES = tuple(Number(name, 1.0, 1000.0) for name in ("height", "width", "channels"))
@@ -24,6 +28,22 @@ def test_a_long_formula_stands_by_number_and_is_told_apart() -> None:
     assert columns.names[-1] == "[6] / ((height * width * channels * 0.125) + 80)"
     assert columns.parts == {"[6]": columns.names[6]}
     assert columns.names[6].startswith("(height * width * channels * 0.125) + ((height % 6) * width")
+
+
+def test_the_time_of_a_choice_goes_by_the_number_of_the_choice() -> None:
+    times = (replace(TIME, about=1), replace(OTHER, about="default"))
+    columns = Columns(SIZES, (), (WORK, EDGE, SLOW, *times, COMPARED))
+    assert columns.names[-1] == "time[1] / time[default]"
+    assert columns.parts == {"time[1]": columns.names[6], "time[default]": columns.names[7]}
+
+
+@pytest.mark.parametrize("about", [(0, 0), (2, 1), (-1, 1), ("default", "default")])
+def test_a_time_is_of_one_choice_that_there_is_and_no_other_time_is_of_it(about: tuple[Any, Any]) -> None:
+    one, other = about
+    columns = Columns(SIZES, (), (WORK, replace(OTHER, about=one), replace(OTHER, about=other)))
+    with pytest.raises(InvalidModel, match="not about one each of 2 choices"):
+        columns.check_about(2)
+    Columns(SIZES, (), (WORK, replace(OTHER, about=1), replace(OTHER, about="default"))).check_about(2)
 
 
 def test_formulas_of_formulas_stay_short_however_many_there_are() -> None:

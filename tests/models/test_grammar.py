@@ -196,13 +196,13 @@ def test_a_module_with_anything_else_in_it_is_refused(old: str, new: str) -> Non
 
 
 FORESTS = [
-    ("total += _tree_0(d3)", "total += _guess(m, dtype, tile)"),
-    ("total += _tree_0(d3)", "total += _tree_1(d3)"),
-    ("total += _tree_0(d3)", "total += _tree_0(d3, d3)"),
-    ("total += _tree_0(d3)", "total *= _tree_0(d3)"),
-    ("total += _tree_0(d3)", "total += _tree_0(*CHOICES)"),
-    ("d3 = m % tile", "d3 = dtype % tile"),
-    ("d3 = m % tile", "d3 = m % CHOICES"),
+    ("total += _tree_0(part3)", "total += _guess(m, dtype, tile)"),
+    ("total += _tree_0(part3)", "total += _tree_1(part3)"),
+    ("total += _tree_0(part3)", "total += _tree_0(part3, part3)"),
+    ("total += _tree_0(part3)", "total *= _tree_0(part3)"),
+    ("total += _tree_0(part3)", "total += _tree_0(*CHOICES)"),
+    ("part3 = m % tile", "part3 = dtype % tile"),
+    ("part3 = m % tile", "part3 = m % CHOICES"),
     ("return total", "return CHOICES"),
     ("return 0.0", "return CHOICES"),
     ("return 0.0", "return _tree_0(1.0)"),
@@ -262,7 +262,7 @@ def test_a_second_loop_over_the_candidates_is_refused() -> None:
 def test_too_many_guesses_are_refused() -> None:
     text = python_source(FOREST)
     rows = "    (0, 8.0),\n" * 20_000
-    calls = "    total += _tree_0(d3)\n" * 1_000
-    text = text.replace("    (0, 8.0),\n", rows).replace("    total += _tree_0(d3)\n", calls)
+    calls = "    total += _tree_0(part3)\n" * 1_000
+    text = text.replace("    (0, 8.0),\n", rows).replace("    total += _tree_0(part3)\n", calls)
     with pytest.raises(InvalidModel, match="guesses"):
         check_source(text)

@@ -49,7 +49,7 @@ def test_it_is_read_back_equal() -> None:
 def test_generated_code_reads_like_it() -> None:
     text = python_source(model())
     assert "    (1, 32.0, 2e-06, 4e-07, 2e-08),\n" in text
-    assert "    time = r0 + d3 * r1 + d4 * r2\n    return 2.718281828459045 ** total * time ** 1.0\n" in text
+    assert "    time = r0 + part3 * r1 + part4 * r2\n    return 2.718281828459045 ** total * time ** 1.0\n" in text
     assert parse_source(text).rank({"m": 1000, "dtype": "f4"})[0] == {"tile": 32}
     assert "return pow(2.718281828459045, total) * pow(time, 1.0);" in c_source(model())
 

@@ -273,7 +273,8 @@ def _lesson_cells(lesson: Lesson) -> tuple[str, ...]:
 
 def _show_unseen(screen: Screen, rows: Sequence[Mapping[str, Any]]) -> None:
     screen.show(
-        f"{rows[0]['decision']} on problems nobody measured before: learned at once, tuned afterwards", style="bold"
+        f"{rows[0]['decision']} on problems not learned from: learned at once, tuned afterwards",
+        style="bold",
     )
     ways = ("default", "best single", "learned", "tuned")
     cells = [

@@ -109,16 +109,19 @@ def side_by_side(lesson: Lesson, problem: Features, budget: int, seconds: float,
     learned = lesson.heuristic.choose(decision.derive(decision.problem(problem))) or decision.default
     single = lesson.validation.best_single
     seeds = [dict(config) for config in (learned, single) if config != decision.default]
-    # The known ones by turns first, so that their times can be compared; then tuned on top of that, once.
+    # The known ones by turns first, so that their times can be compared; then tuned on top of that, once. What
+    # tuning finds is compared with the default only, by turns too: its time is told by how much faster it was there.
     measured = _collect(decision, [problem], seeds or [dict(decision.default)], listener)
     tuning = decision.tune(problem, listener=listener, budget=budget, seconds=seconds, seeds=seeds, again=measured > 0)
     times_s = _times(decision, problem)
-    ways = {"default": decision.default, "best_single": single, "learned": learned, "tuned": tuning.answer.config}
+    ways = {"default": decision.default, "best_single": single, "learned": learned}
+    known_s = {way: times_s.get(canonical.encode(dict(config))) for way, config in ways.items()}
+    tuned_s = times_s.get(canonical.encode(dict(tuning.answer.config))) or _won_s(decision, problem, known_s["default"])
     return {
         "decision": decision.name,
         "problem": dict(problem),
         "measured": measured + tuning.measured,
-        **{f"{way}_s": times_s.get(canonical.encode(dict(config))) for way, config in ways.items()},
+        **{f"{way}_s": time_s for way, time_s in {**known_s, "tuned": tuned_s}.items()},
     }
 
 
@@ -151,10 +154,18 @@ def _data(decision: Decision, problems: Sequence[Features]) -> "DataSet":
 
 
 def _times(decision: Decision, problem: Features) -> dict[str, float]:
-    """Return the seconds of every config that ran on a problem, by its JSON."""
+    """Return the seconds of the configs that first ran on a problem, by turns in one run, by their JSON."""
     taken: dict[str, list[Timing]] = {}
-    for trial in current_store().trials(decision.subject(decision.problem(problem))):
-        if isinstance(trial.outcome, Timing):
+    trials = current_store().trials(decision.subject(decision.problem(problem)))
+    for trial in trials:
+        if isinstance(trial.outcome, Timing) and trial.run == trials[0].run:
             taken.setdefault(canonical.encode(dict(trial.config)), []).append(trial.outcome)
     whole = {key: merged(timings) for key, timings in taken.items()}
     return {key: timing.time_s for key, timing in whole.items() if isinstance(timing, Timing)}
+
+
+def _won_s(decision: Decision, problem: Features, default_s: float | None) -> float | None:
+    """Return the seconds of what won against the default last, in terms of the default's; None where nothing did."""
+    verdicts = current_store().verdicts(decision.subject(decision.problem(problem)))
+    wins = [verdict for verdict in verdicts if verdict.ending == "win"]
+    return default_s / wins[-1].gain if wins and default_s is not None else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tunewise.codegen.functions import candidates, functions, names_of
 from tunewise.codegen.literals import python
-from tunewise.codegen.naming import NUMBERED, plain_word
+from tunewise.codegen.naming import POSITIONAL, plain_word
 from tunewise.codegen.python import facts, renamed
 from tunewise.decision import Scalar
 from tunewise.errors import InvalidModel
@@ -133,7 +133,7 @@ def _check(text: str, names: set[str]) -> None:
     """Raise InvalidModel unless every identifier of the code is ours, or one that was given to a name."""
     for node in ast.walk(ast.parse(text)):
         word = _identifier(node)
-        if word is not None and word not in _OURS and word not in names and not NUMBERED.fullmatch(word):
+        if word is not None and word not in _OURS and word not in names and not POSITIONAL.fullmatch(word):
             raise InvalidModel(f"the generated code speaks of {word!r}: a fault of ours")
 
 

@@ -22,7 +22,7 @@ class Formulas:
     inputs: tuple[str, ...]
     fold: Fold
     kept: Fold
-    named: str = "d{}"
+    places: str | None = None  # how all derived columns are called, by number; None: by what each is
     within: frozenset[int] = frozenset()
 
     def asked(self, used: Sequence[int]) -> "Formulas":
@@ -37,7 +37,14 @@ class Formulas:
         """Return the text of a column, given those that were worked out ahead."""
         if column < len(self.inputs):
             return self.inputs[column]
-        return self.named.format(column) if column in ahead else self.formula(column, self.fold)
+        return self.name(column) if column in ahead else self.formula(column, self.fold)
+
+    def name(self, column: int) -> str:
+        """Return what a derived column is called: part7, or time_3 where it is the time expected of choice 3."""
+        if self.places is not None:
+            return self.places.format(column)
+        about = self.columns.derived[column - len(self.inputs)].about
+        return f"part{column}" if about is None else f"time_{about}"
 
     def formula(self, column: int, fold: Fold) -> str:
         """Return how a derived column is worked out; those it is made of must have names."""
@@ -59,12 +66,12 @@ class Formulas:
     def assignments(self, ahead: Iterable[int]) -> Iterator[tuple[str, str]]:
         """Yield the names and formulas of columns worked out ahead, in the order that they need each other."""
         for column in sorted(ahead):
-            yield self.named.format(column), self.formula(column, self.kept)
+            yield self.name(column), self.formula(column, self.kept)
 
     def _operand(self, column: int) -> str:
         if column in self.within:
             return self.formula(column, self.kept)
-        return self.inputs[column] if column < len(self.inputs) else self.named.format(column)
+        return self.inputs[column] if column < len(self.inputs) else self.name(column)
 
     def _all(self, used: Iterable[int]) -> set[int]:
         """Return the derived columns among the used ones, and those that they are made of, however far back."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tunewise.codegen.functions import RESERVED, candidates, functions, names_of
 from tunewise.codegen.literals import python
-from tunewise.codegen.naming import NUMBERED
+from tunewise.codegen.naming import POSITIONAL
 from tunewise.codegen.python import facts, renamed
 from tunewise.errors import InvalidModel
 from tunewise.formats.helionconfig import whole
@@ -186,5 +186,5 @@ def _check(text: str, named: Mapping[str, Model]) -> None:
             case ast.Import() | ast.ImportFrom():
                 raise InvalidModel("the generated code imports something: a fault of ours")
             case ast.Name(id=word) | ast.Attribute(attr=word) | ast.FunctionDef(name=word):
-                if word not in known and not NUMBERED.fullmatch(word):
+                if word not in known and not POSITIONAL.fullmatch(word):
                     raise InvalidModel(f"the generated code speaks of {word!r}: a fault of ours")

@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Sequence
 
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")  # no two underscores in a row: C++ keeps those
-NUMBERED = re.compile(r"_tree_[0-9]+|[fdr][0-9]+")  # what generated Python calls its trees, columns and rates
-_POSITIONAL = re.compile(r"[fdrwx][0-9]+")
+# What generators call inputs by their place, words, rates, derived columns, the times of choices, and trees.
+POSITIONAL = re.compile(r"(?:[frwx]|part)[0-9]+|time_(?:[0-9]+|default)|_tree_[0-9]+")
 _LONGEST = 40
 _REMARK = 200  # characters of a name that a comment shows
 
@@ -17,7 +17,7 @@ def identifiers(names: Sequence[str], taken: Collection[str]) -> tuple[str, ...]
     """
     found: list[str] = []
     for place, name in enumerate(names):
-        is_plain = len(name) <= _LONGEST and _SAFE.fullmatch(name) and not _POSITIONAL.fullmatch(name)
+        is_plain = len(name) <= _LONGEST and _SAFE.fullmatch(name) and not POSITIONAL.fullmatch(name)
         found.append(name if is_plain and name not in taken and name not in found else f"f{place}")
     return tuple(found)
 

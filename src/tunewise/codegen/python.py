@@ -39,8 +39,9 @@ def facts(model: Model) -> Iterator[str]:
     fence = ", ".join(f"{remark(name)} = {remark(str(value))}" for name, value in card.fence.items())
     yield f"Only for     {fence or 'any hardware'}"
     yield f"Scores       {', '.join(f'{remark(name)} {value:.4g}' for name, value in card.scores.items()) or 'none'}"
-    if model.default is not None:
-        yield f"Default      {remark(str(_shown(model, model.default)))}"
+    default = model.choices[model.default] if model.default is not None else card.fallback
+    if default:
+        yield f"Default      {remark(str(default['choice'] if has_words(model) else dict(default)))}"
     for title, column in zip(["Features", *[""] * len(model.columns.problem)], model.columns.problem, strict=False):
         yield f"{title:12} {bounds(column)}"
 
@@ -53,15 +54,12 @@ def bounds(column: Input) -> str:
 
 
 def renamed(columns: Columns) -> Iterator[str]:
-    """Yield a line for every input that goes by another name in the code."""
+    """Yield a line for every input that goes by another name in the code, and one for times, if there are any."""
     for column, name in zip(columns.inputs, names_of(columns), strict=True):
         if column.name != name:
             yield f"{name} is {remark(column.name)}"
-
-
-def _shown(model: Model, number: int) -> object:
-    choice = model.choices[number]
-    return choice["choice"] if has_words(model) else dict(choice)
+    if any(derived.about is not None for derived in columns.derived):
+        yield "time_0, time_1, ... are the nanoseconds that the choices are expected to take"
 
 
 def _opening() -> list[str]:

@@ -7,6 +7,7 @@ from math import exp, log
 from sys import float_info
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from tunewise.formats.dataset import Column, DataSet, Flags, Floats
@@ -115,7 +116,7 @@ def needed(
     kept = [number for number in range(first, first + len(derived)) if number in wanted]
     numbers = {**{n: n for n in range(first)}, **{number: first + place for place, number in enumerate(kept)}}
     renumbered = tuple(
-        Derived(one.op, tuple(numbers[n] for n in one.of), one.by) for one in (derived[n - first] for n in kept)
+        msgspec.structs.replace(one, of=tuple(numbers[n] for n in one.of)) for one in (derived[n - first] for n in kept)
     )
     return Columns(problem=tuple(problem), config=tuple(config), derived=renumbered), numbers
 

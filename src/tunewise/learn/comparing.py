@@ -4,6 +4,7 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
+from msgspec import structs
 
 from tunewise.formats.dataset import Floats
 from tunewise.learn.columns import Frame
@@ -34,16 +35,19 @@ def comparisons(known: Frame, law: Law, settings: Floats, lost: Floats) -> tuple
     level = law.log_seconds(crossed(known.values, settings)).reshape(lost.shape) - lost
     expected = lost + level.mean(axis=1, keepdims=True)
     weight = np.exp(-_EMPHASIS * lost)
-    times = [
+    found = (
         _nanoseconds(formulas, known, law, setting, expected[:, number], weight[:, number])
         for number, setting in enumerate(settings)
-    ]
-    asked = [formulas.add("ratio", one, other) for one, other in combinations(times, 2) if one != other]
+    )
+    times = [formulas.keep(structs.replace(time, about=number), False) for number, time in enumerate(found)]
+    asked = [formulas.add("ratio", one, other) for one, other in combinations(times, 2)]
     return tuple(formulas.derived), tuple(asked)
 
 
-def _nanoseconds(formulas: Formulas, known: Frame, law: Law, setting: Floats, expected: Floats, weight: Floats) -> int:
-    """Return the number of the column that has the nanoseconds of one choice: its work at rates of its own.
+def _nanoseconds(
+    formulas: Formulas, known: Frame, law: Law, setting: Floats, expected: Floats, weight: Floats
+) -> Derived:
+    """Return the column that has the nanoseconds of one choice: its work at rates of its own.
 
     A law's rates are those of all configs. For the few that are compared, rates that explain what the teacher expects
     of each tell more, and a handful of amounts does.
@@ -61,7 +65,7 @@ def _nanoseconds(formulas: Formulas, known: Frame, law: Law, setting: Floats, ex
     while len(terms) > _MOST_ADDED:
         terms = [*terms[_MOST_ADDED + 1 :], formulas.keep(Derived("sum", tuple(terms[: _MOST_ADDED + 1])), False)]
     once = max(short(rates[every.index(())], _DIGITS), _LEAST)
-    return formulas.keep(Derived("sum", tuple(terms), by=once), is_offered=False)
+    return Derived("sum", tuple(terms), by=once)
 
 
 def _pieces(known: Frame, cut: Cut, setting: Floats) -> Pieces:

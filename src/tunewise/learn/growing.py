@@ -6,19 +6,10 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from tunewise.formats.dataset import Flags, Floats, Numbers
-from tunewise.learn.questions import Bins, Question, ask, bins, sides
+from tunewise.formats.dataset import Floats, Numbers
+from tunewise.learn.questions import Bins, Question, Sample, ask, bins, sides
 
-
-@dataclass(frozen=True)
-class Sample:
-    """Rows to grow a tree on: their columns, what every choice costs there, and how much each row counts."""
-
-    table: Floats
-    words: Flags
-    costs: Floats
-    weights: Floats
-    worth: Floats  # of each column, see Bins
+_NOTHING = 1e-12  # of log regret: what rounding makes of none
 
 
 @dataclass(frozen=True)
@@ -40,6 +31,16 @@ class Branch:
     high: int = -1
     turn: int = 0  # the tree of n leaves has the splits of turns below n - 1
 
+    @property
+    def closed(self) -> "Branch":
+        """The same node without its question."""
+        return Branch(self.cost, self.weight)
+
+    @property
+    def first(self) -> int:
+        """The choice that costs least."""
+        return int(self.cost.argmin())
+
 
 @dataclass(frozen=True)
 class Grown:
@@ -47,31 +48,40 @@ class Grown:
 
     branches: tuple[Branch, ...]
 
-    @property
-    def leaves(self) -> int:
-        """How many leaves the whole tree has."""
-        return (len(self.branches) + 1) // 2
+    def cut(self, leaves: int, tolerance: float = 0.0) -> "Grown":
+        """Return the tree of so many leaves, without questions that decide nothing or too little to be told.
 
-    def is_split(self, number: int, leaves: int) -> bool:
-        """Return whether a node is split in the tree of so many leaves."""
-        branch = self.branches[number]
-        return branch.question is not None and branch.turn < leaves - 1
+        That is so where the answers below a question cost no more than `tolerance` less than the best single one
+        there, in log regret on the problems that come to it. Nodes keep their numbers.
+        """
+        kept = [branch if branch.turn < leaves - 1 else branch.closed for branch in self.branches]
+        cost = [branch.cost.min() * branch.weight for branch in kept]
+        for number in reversed(range(len(kept))):  # children come after their parents
+            branch = kept[number]
+            if branch.question is None:
+                continue
+            least = cost[number]
+            cost[number] = cost[branch.low] + cost[branch.high]
+            is_worth_it = least - cost[number] > max(tolerance, _NOTHING) * branch.weight
+            if not is_worth_it or _agree(kept[branch.low], kept[branch.high]):
+                kept[number] = branch.closed
+        return Grown(tuple(kept))
 
-    def places(self, table: Floats, leaves: int) -> Numbers:
-        """Return the node at which each row ends in the tree of so many leaves."""
+    def places(self, table: Floats) -> Numbers:
+        """Return the node at which each row ends."""
         ends = np.zeros(len(table), dtype=np.int64)
         waiting = [(0, np.arange(len(table)))]
         while waiting:
             number, rows = waiting.pop()
             ends[rows] = number
             branch = self.branches[number]
-            if branch.question is not None and self.is_split(number, leaves):
+            if branch.question is not None:
                 waiting += zip((branch.low, branch.high), sides(branch.question, rows, table), strict=True)
         return ends
 
     def first_choices(self) -> Numbers:
         """Return for every node, whether it is split or not, the choice that costs least."""
-        return np.array([branch.cost.argmin() for branch in self.branches], dtype=np.int64)
+        return np.array([branch.first for branch in self.branches], dtype=np.int64)
 
 
 def grow(sample: Sample, limits: Limits, least_weight: float = 1.0) -> Grown:
@@ -79,7 +89,7 @@ def grow(sample: Sample, limits: Limits, least_weight: float = 1.0) -> Grown:
 
     Each side of a split keeps at least `least_weight`; a measured problem and those drawn near it weigh one.
     """
-    cut = bins(sample.table, sample.words, sample.worth)
+    cut = bins(sample)
     branches = [_branch(sample, np.arange(len(sample.table)))]
     members, depths = [np.arange(len(sample.table))], [0]
     waiting: list[tuple[float, int, Question]] = []
@@ -99,10 +109,15 @@ def grow(sample: Sample, limits: Limits, least_weight: float = 1.0) -> Grown:
     return Grown(tuple(branches))
 
 
+def _agree(one: Branch, other: Branch) -> bool:
+    """Return whether two nodes are leaves that name the same choice first."""
+    return one.question is None and other.question is None and one.first == other.first
+
+
 def _question(cut: Bins, sample: Sample, rows: Numbers, depth_left: int, least_weight: float) -> Question | None:
     if depth_left <= 0 or sample.weights[rows].sum() < 2 * least_weight:
         return None
-    return ask(cut, rows, sample.costs, sample.weights, least_weight)
+    return ask(cut, sample, rows, least_weight)
 
 
 def _await(waiting: list[tuple[float, int, Question]], number: int, question: Question | None) -> None:

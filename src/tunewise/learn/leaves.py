@@ -10,6 +10,7 @@ from tunewise.learn.growing import Grown
 from tunewise.models import Leaf, Split
 
 _TRUST = 10.0  # problems that what is expected of a leaf counts for, besides those in it that were held out
+_ENOUGH = 5  # held-out problems against which no expectation counts
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class Evidence:
 
 
 def nodes_of(
-    grown: Grown, leaves: int, evidence: Evidence, default: int | None, is_unsafe: Callable[[int, Numbers], bool]
+    grown: Grown, evidence: Evidence, default: int | None, is_unsafe: Callable[[int, Numbers], bool]
 ) -> tuple[Split | Leaf, ...]:
-    """Return the nodes of the tree of so many leaves, children after parents, without questions that decide nothing.
+    """Return the nodes of a tree, children after parents.
 
     `default` is the default's place among the choices. `is_unsafe` says of a choice and the numbers of the problems
     in its leaf whether that leaf must abstain.
@@ -39,8 +40,9 @@ def nodes_of(
         place = len(made)
         made.append(None)
         branch = grown.branches[number]
-        if branch.question is None or not grown.is_split(number, leaves) or _is_settled(grown, number, leaves):
-            made[place] = leaf_of(grown, number, leaves, evidence, default, is_unsafe)
+        if branch.question is None:
+            inside = np.flatnonzero(evidence.ends == number)
+            made[place] = leaf_of(branch.cost, inside, evidence, default, is_unsafe)
             return place
         question = branch.question
         low = add(branch.low)
@@ -52,47 +54,31 @@ def nodes_of(
 
 
 def leaf_of(
-    grown: Grown,
-    number: int,
-    leaves: int,
-    evidence: Evidence,
-    default: int | None,
-    is_unsafe: Callable[[int, Numbers], bool],
+    cost: Floats, inside: Numbers, evidence: Evidence, default: int | None, is_unsafe: Callable[[int, Numbers], bool]
 ) -> Leaf:
-    """Return the leaf that stands for a node and all below it."""
-    cost = grown.branches[number].cost
+    """Return the leaf for what choices cost there, and the numbers of the measured problems inside."""
     ranking = tuple(np.argsort(cost, kind="stable").tolist())
-    inside = np.flatnonzero(np.isin(evidence.ends, below(grown, number, leaves)))
     if default is None or evidence.default is None:
-        ours = theirs = _mean(evidence.ours[inside], float(cost[ranking[0]]))
+        ours = theirs = _told(evidence.ours[inside], float(cost[ranking[0]]))
     else:
-        theirs = _mean(evidence.default[inside], float(cost[default]))
+        gains = evidence.default[inside] - evidence.ours[inside]
         expected = evidence.expected_gain(float(cost[default] - cost[ranking[0]]))
-        gain = _mean(evidence.default[inside] - evidence.ours[inside], expected)
-        ours = theirs if ranking[0] == default else max(theirs - gain, 0.0)
-        if ours >= theirs and ranking[0] != default:
+        theirs = _told(evidence.default[inside], float(cost[default]))
+        ours = theirs if ranking[0] == default else max(theirs - _told(gains, expected), 0.0)
+        if ranking[0] != default and min(_mean(gains, expected), _told(gains, expected)) <= 0:
             ranking = ()
     if ranking and is_unsafe(ranking[0], inside):
         ranking = ()
     return Leaf(ranking, len(inside), _rounded(ours), _rounded(theirs))
 
 
-def below(grown: Grown, number: int, leaves: int) -> list[int]:
-    """Return the numbers of the leaves under a node, in the tree of so many leaves."""
-    if not grown.is_split(number, leaves):
-        return [number]
-    branch = grown.branches[number]
-    return below(grown, branch.low, leaves) + below(grown, branch.high, leaves)
-
-
-def _is_settled(grown: Grown, number: int, leaves: int) -> bool:
-    """Return whether all leaves under a node, and the node itself, name the same choice first."""
-    named = {int(grown.branches[leaf].cost.argmin()) for leaf in (number, *below(grown, number, leaves))}
-    return len(named) == 1
-
-
 def _mean(held_out: Floats, guessed: float) -> float:
     return float((held_out.sum() + _TRUST * guessed) / (len(held_out) + _TRUST))
+
+
+def _told(held_out: Floats, guessed: float) -> float:
+    """Return what held-out problems say, by themselves where they are enough."""
+    return float(held_out.mean()) if len(held_out) >= _ENOUGH else _mean(held_out, guessed)
 
 
 def _rounded(log_regret: float) -> float:

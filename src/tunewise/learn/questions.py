@@ -12,6 +12,19 @@ from tunewise.formats.dataset import Flags, Floats, Numbers
 _MOST_BINS = 512  # thresholds that are looked at per column
 _SPREAD = 0.03  # how much it counts that costs become more alike, besides that the best choice becomes cheaper
 _LEAST_GAIN = 1e-9
+_WEIGHT = -2  # in sums over rows, the place of their weight; costs are before it, and how many were measured after it
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows to ask about: their columns, what every choice costs there, and how much each row counts."""
+
+    table: Floats
+    words: Flags  # which columns hold words
+    costs: Floats
+    weights: Floats
+    worth: Floats  # of each column, see Bins
+    measured: int  # so many of the rows, the first ones, were measured: there is one on each side of a question
 
 
 @dataclass(frozen=True)
@@ -50,10 +63,10 @@ class Bins:
         )
 
 
-def bins(rows: Floats, words: Flags, worth: Floats) -> Bins:
-    """Return rows cut into bins: one a value where there are few values or the column holds words, else quantiles."""
+def bins(sample: Sample) -> Bins:
+    """Return a sample cut into bins: one a value where values are few or the column holds words, else quantiles."""
     codes, starts, least, most = [], [0], [], []
-    for column, is_word in zip(rows.T, words, strict=True):
+    for column, is_word in zip(sample.table.T, sample.words, strict=True):
         distinct, place = np.unique(column, return_inverse=True)
         if len(distinct) > _MOST_BINS and not is_word:
             rank = np.searchsorted(np.sort(column), distinct)  # equal shares of the rows, not of the values
@@ -72,23 +85,25 @@ def bins(rows: Floats, words: Flags, worth: Floats) -> Bins:
         np.array(starts, dtype=np.int64),
         np.concatenate(least),
         np.concatenate(most),
-        words,
-        worth,
+        sample.words,
+        sample.worth,
     )
 
 
-def ask(cut: Bins, rows: Numbers, costs: Floats, weights: Floats, least_weight: float) -> Question | None:
-    """Return the best question about some rows, or None where no question helps.
+def ask(cut: Bins, sample: Sample, rows: Numbers, least_weight: float) -> Question | None:
+    """Return the best question about some rows of a sample, or None where no question helps.
 
-    `costs` and `weights` are those of all rows; each side of the split keeps at least `least_weight`.
+    Each side of the split keeps at least `least_weight`, and a row that was measured: nobody could say otherwise how
+    well an answer does there.
     """
-    weighed = np.column_stack([costs[rows] * weights[rows, None], weights[rows]])
+    weights = sample.weights[rows]
+    weighed = np.column_stack([sample.costs[rows] * weights[:, None], weights, rows < sample.measured])
     sums = cut.sums(rows, weighed)
     total = weighed.sum(axis=0)
     best: Question | None = None
     for column in range(len(cut.starts) - 1):
         first, end = int(cut.starts[column]), int(cut.starts[column + 1])
-        present = first + np.flatnonzero(sums[first:end, -1] > 0)
+        present = first + np.flatnonzero(sums[first:end, _WEIGHT] > 0)
         if len(present) > 1 and cut.worth[column] > 0:
             try_ = _word_question if cut.words[column] else _number_question
             found = try_(cut, column, present, sums[present], total, least_weight)
@@ -121,8 +136,8 @@ def _word_question(
     cut: Bins, column: int, present: Numbers, sums: Floats, total: Floats, least_weight: float
 ) -> Question:
     """Return the best of the subsets that come in order of some choice's cost, or along the main direction of all."""
-    means = sums[:, :-1] / sums[:, -1:] - total[:-1] / total[-1]
-    main = np.linalg.svd(means * np.sqrt(sums[:, -1:]), full_matrices=False)[2][0]
+    means = sums[:, :_WEIGHT] / sums[:, [_WEIGHT]] - total[:_WEIGHT] / total[_WEIGHT]
+    main = np.linalg.svd(means * np.sqrt(sums[:, [_WEIGHT]]), full_matrices=False)[2][0]
     orders = [np.argsort(keys, kind="stable") for keys in (means @ main, *means.T)]
     gains = np.stack([_gains(np.cumsum(sums[order], axis=0)[:-1], total, least_weight) for order in orders])
     best, place = np.unravel_index(int(gains.argmax()), gains.shape)
@@ -131,17 +146,17 @@ def _word_question(
 
 
 def _gains(low: Floats, total: Floats, least_weight: float) -> Floats:
-    """Return what each split saves, given what adds up on its low side; the last column is the weight."""
+    """Return what each split saves, given what adds up on its low side: costs, weight, and rows that were measured."""
     high = total - low
-    saved = total[:-1].min() - low[:, :-1].min(axis=1) - high[:, :-1].min(axis=1)
+    saved = total[:_WEIGHT].min() - low[:, :_WEIGHT].min(axis=1) - high[:, :_WEIGHT].min(axis=1)
     alike = _square(low) + _square(high) - _square(total[None])
-    enough = (low[:, -1] >= least_weight) & (high[:, -1] >= least_weight)
+    enough = (np.minimum(low, high)[:, _WEIGHT:] >= (least_weight, 1)).all(axis=1)
     gains: Floats = np.where(enough, saved + _SPREAD * alike, 0.0)
     return gains
 
 
 def _square(sums: Floats) -> Floats:
-    square: Floats = (sums[:, :-1] ** 2).sum(axis=1) / np.maximum(sums[:, -1], 1e-12)
+    square: Floats = (sums[:, :_WEIGHT] ** 2).sum(axis=1) / np.maximum(sums[:, _WEIGHT], 1e-12)
     return square
 
 

@@ -8,11 +8,12 @@ import numpy as np
 from tunewise.formats.dataset import DataSet, Floats, Numbers
 from tunewise.learn.columns import Frame, derivations, expand, frame, worth
 from tunewise.learn.comparing import comparisons
-from tunewise.learn.growing import Grown, Limits, Sample, grow
+from tunewise.learn.growing import Grown, Limits, grow
 from tunewise.learn.law import Law
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import settings_of, tiles_of
 from tunewise.learn.portfolio import cover
+from tunewise.learn.questions import Sample
 from tunewise.learn.synthetic import around
 from tunewise.learn.teacher import Teacher, Teaching, named_in
 from tunewise.models import Derived
@@ -30,6 +31,7 @@ class Study:
 
     portfolio: Numbers  # numbers of the data's configs
     problems: Frame  # the measured ones first
+    measured: int
     costs: Floats  # of the portfolio, on those problems
     weights: Floats
     offered: tuple[Derived, ...]  # what a tree may derive from a problem
@@ -44,7 +46,7 @@ class Study:
         """Return a tree grown on everything known."""
         table = expand(self.problems, derived := self.derived(kind))
         words = np.concatenate([self.problems.words, np.zeros(len(derived), dtype=np.bool_)])
-        sample = Sample(table, words, self.costs, self.weights, self.worth[: table.shape[1]])
+        sample = Sample(table, words, self.costs, self.weights, self.worth[: table.shape[1]], self.measured)
         return grow(sample, limits, self.least_weight)
 
 
@@ -66,7 +68,7 @@ def study(data: DataSet, weights: Floats, options: Training, teaching: Teaching)
     shares = _shares(weights, origin)
     costs = teacher.guess(every, np.searchsorted(teacher.choices, portfolio))
     offered = _offered(every, data, portfolio, costs, teacher.law)
-    return Study(portfolio, every, costs, shares, *offered, _LEAST_BY_LAW if is_lawful else 1.0)
+    return Study(portfolio, every, len(known), costs, shares, *offered, _LEAST_BY_LAW if is_lawful else 1.0)
 
 
 def _shares(weights: Floats, origin: Numbers) -> Floats:

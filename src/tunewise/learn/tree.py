@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import structs
 
 from tunewise.formats.dataset import DataSet, Flags, Floats, Numbers
 from tunewise.learn.columns import expand, frame, needed
@@ -15,9 +16,9 @@ from tunewise.learn.split import fold_of, parts_of
 from tunewise.learn.study import KINDS, Kind, Study, study
 from tunewise.learn.teacher import Teaching, teaching_for
 from tunewise.learn.validate import spread
-from tunewise.models import Card, Columns, Leaf, Model, Split, Tree
+from tunewise.models import Card, Columns, Derived, Leaf, Model, Split, Tree
 
-_SIZES = (4, 8)  # that are tried besides the largest
+_SIZES = (1, 2, 4, 8)  # that are tried besides the largest
 _MOST_PROBLEMS = 2000  # to learn from; more add seconds and hardly any knowledge
 
 
@@ -42,7 +43,7 @@ class TreeLearner:
         teaching = teaching_for(known)
         shape = choose_shape(known, weights, options, teaching)
         whole = study(known, weights, options, teaching)
-        grown = whole.tree(shape.kind, _limits(options))
+        grown = whole.tree(shape.kind, _limits(options)).cut(shape.leaves, options.tolerance)
         return _model(known, whole, grown, shape, options)
 
 
@@ -104,7 +105,8 @@ def _answers(
     for kind in KINDS:
         grown = learned.tree(kind, _limits(options))
         table, firsts = expand(asked, learned.derived(kind)), learned.portfolio[grown.first_choices()]
-        answers += [((kind, size), firsts[grown.places(table, size)]) for size in sizes]
+        ends = (grown.cut(size, options.tolerance).places(table) for size in sizes)
+        answers += [((kind, size), firsts[places]) for size, places in zip(sizes, ends, strict=True)]
     return answers
 
 
@@ -117,17 +119,20 @@ def _model(data: DataSet, learned: Study, grown: Grown, shape: Shape, options: T
     default = None if data.default is None else int(np.searchsorted(learned.portfolio, data.default))
     table = expand(frame(data, options.margin), learned.derived(shape.kind))
     default_lost = None if data.default is None else charged(data)[:, data.default]
-    evidence = Evidence(grown.places(table, shape.leaves), shape.lost, default_lost)
+    evidence = Evidence(grown.places(table), shape.lost, default_lost)
 
     def is_unsafe(choice: int, problems: Numbers) -> bool:
         return options.unsafe is not None and options.unsafe(configs[choice], data.take(problems))
 
-    nodes = nodes_of(grown, shape.leaves, evidence, default, is_unsafe)
+    nodes = nodes_of(grown, evidence, default, is_unsafe)
     is_named = default is None or len(configs) <= max(options.portfolio, len(options.always_included))
     named = [choice for choice in range(len(configs)) if is_named or choice != default]
     columns, tree = _tidy(learned, shape.kind, Tree(nodes), named, options.ranking)
+    fallback = {} if is_named or default is None else dict(configs[default])
+    answers = np.array([bool(Tree(nodes).leaf(row).ranking) for row in table.tolist()])
+    lost = shape.lost if default_lost is None else np.where(answers, shape.lost, default_lost)
     return Model(
-        card=Card(decision=data.decision, learner="tree", scores=_scores(data, shape)),
+        card=Card(decision=data.decision, learner="tree", scores=_scores(data, lost), fallback=fallback),
         choices=tuple(dict(configs[choice]) for choice in named),
         default=default if is_named else None,
         columns=columns,
@@ -135,21 +140,29 @@ def _model(data: DataSet, learned: Study, grown: Grown, shape: Shape, options: T
     )
 
 
-def _scores(data: DataSet, shape: Shape) -> dict[str, float]:
+def _scores(data: DataSet, lost: Floats) -> dict[str, float]:
     if parts_of(data) < 2:  # nothing was held out, so nothing is known of how it does on other problems
         return {}
-    found = spread(shape.lost)
+    found = spread(lost)
     return {"regret": found.geomean, "p95": found.p95, "problems": float(len(data))}
 
 
 def _tidy(learned: Study, kind: Kind, tree: Tree, named: Sequence[int], ranking: int | None) -> tuple[Columns, Tree]:
     """Return the columns a tree asks about and the tree with their numbers, and its rankings as they may be."""
     used = [node.column for node in tree.nodes if isinstance(node, Split)]
-    columns, numbers = needed(learned.problems.inputs, (), learned.derived(kind), used)
+    derived = [_about(one, named) for one in learned.derived(kind)]
+    columns, numbers = needed(learned.problems.inputs, (), derived, used)
     nodes = tuple(
         _renumbered(node, numbers) if isinstance(node, Split) else _naming(node, named, ranking) for node in tree.nodes
     )
     return columns, Tree(nodes)
+
+
+def _about(derived: Derived, named: Sequence[int]) -> Derived:
+    """Return a column whose choice goes by its number among those that are named; the default may be none of them."""
+    if not isinstance(derived.about, int):
+        return derived
+    return structs.replace(derived, about=named.index(derived.about) if derived.about in named else "default")
 
 
 def _renumbered(node: Split, numbers: dict[int, int]) -> Split:

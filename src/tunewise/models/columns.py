@@ -67,17 +67,19 @@ class Word(msgspec.Struct, frozen=True, tag="word", forbid_unknown_fields=True):
 Input = Number | Word
 
 
-class Derived(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Derived(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A number worked out from earlier columns: `of` has their numbers, and `by` may be a constant right operand.
 
     `whole` is how many pieces of the right size are in the left one: the quotient rounded down. `tiles` is how many
     cover it: the quotient rounded up. `windows` is how many places a window of the right size has within the left one:
-    one more than the difference, and never less than one.
+    one more than the difference, and never less than one. Where it is the nanoseconds that a choice is expected to
+    take, `about` has the number of that choice, for those who read it; the default may be none of the choices.
     """
 
     op: Op
     of: tuple[int, ...]
     by: float | None = None
+    about: int | Literal["default"] | None = None
 
     def value(self, row: Sequence[float]) -> float:
         """Return the number for a row that has all earlier columns."""
@@ -107,19 +109,24 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def names(self) -> tuple[str, ...]:
         """What people call each column; a derived one reads like a formula, in which long parts stand by number."""
-        names = [column.name for column in self.inputs]
-        called = list(names)
-        for number, derived in enumerate(self.derived, start=len(names)):
-            names.append(_formula(derived, called))
-            called.append(names[-1] if len(names[-1]) <= LONG_FORMULA else f"[{number}]")
-        return tuple(names)
+        return tuple(name for name, _ in self._named)
 
     @property
     def parts(self) -> dict[str, str]:
-        """The long formulas that others are made of, by what stands for them there."""
-        names, first = self.names, len(self.inputs)
-        used = sorted({number for derived in self.derived for number in derived.of if number >= first})
-        return {f"[{number}]": names[number] for number in used if len(names[number]) > LONG_FORMULA}
+        """The formulas that others are made of and that do not stand there, by what stands for them."""
+        named = self._named
+        used = sorted({number for derived in self.derived for number in derived.of})
+        return {called: name for name, called in (named[number] for number in used) if called != name}
+
+    @property
+    def _named(self) -> list[tuple[str, str]]:
+        """The name of every column, and what it is called in the names of others."""
+        named = [(column.name, column.name) for column in self.inputs]
+        for number, derived in enumerate(self.derived, start=len(named)):
+            name = _formula(derived, [called for _, called in named])
+            short = name if len(name) <= LONG_FORMULA else f"[{number}]"
+            named.append((name, short if derived.about is None else f"time[{derived.about}]"))
+        return named
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -178,6 +185,12 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 columns = reprlib.repr(derived.of)
                 raise InvalidModel(f"derived column {number} is made of columns {columns}: not of numbers before it")
         _ = self.bounds
+
+    def check_about(self, choices: int) -> None:
+        """Raise InvalidModel unless what is about a choice is about one of so many, and no two are about the same."""
+        about = [derived.about for derived in self.derived if derived.about is not None]
+        if len(set(about)) < len(about) or not all(one == "default" or 0 <= one < choices for one in about):
+            raise InvalidModel(f"columns about {reprlib.repr(about)} are not about one each of {choices} choices")
 
 
 def apply(op: Op, left: float, right: float) -> float:

@@ -34,6 +34,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     created: str = ""  # the day, as 2026-01-31
     learner: str = ""
     scores: dict[str, float] = {}  # how it did on problems that were held out
+    fallback: dict[str, Scalar] = {}  # the decision's default, where it is known and none of the choices
     only_seeds: bool = False  # it says what to try first and answers nothing: nobody made sure that it beats a default
 
 
@@ -109,6 +110,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if len(self.columns.inputs) + len(self.columns.derived) > MAX_COLUMNS:
             raise InvalidModel(f"a model of more than {MAX_COLUMNS} columns")
         self.columns.check()
+        self.columns.check_about(len(self.choices))
         self.body.check(self.columns, len(self.choices))
         if not isinstance(self.body, Tree):
             for choice in self.choices:
