@@ -210,3 +210,21 @@ def test_importing_tunewise_loads_neither_click_nor_rich(home: Path) -> None:
     code = "import sys, tunewise, tunewise.cli; print([m for m in ('click', 'rich', 'numpy') if m in sys.modules])"
     asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert asked.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "train PIPE --out m.json",
+        "explain --model PIPE",
+        "replay PIPE",
+        "import PIPE",
+        "store import PIPE",
+        "fleet check PIPE",
+        "report PIPE",
+    ],
+)
+def test_a_pipe_is_refused_and_not_waited_for(spawned: Spawned, tmp_path: Path, words: str) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    one_sentence(spawned(*words.replace("PIPE", str(pipe)).split()), f"{pipe} cannot be read", "not a regular file")

@@ -52,6 +52,16 @@ def test_a_bad_file_of_a_directory_is_named_and_left_out(tmp_path: Path, caplog:
     assert "bad.json" in caplog.text
 
 
+@pytest.mark.parametrize("name", ["m.json", "m.py"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(NotFound, match="not a regular file"):
+        tw.load_heuristic(tmp_path / name)
+    saved(tmp_path / "good.json", "loop", LOW, HIGH)
+    assert len(load_places([tmp_path])) == 1
+    assert f"{name} cannot be read" in caplog.text
+
+
 def test_a_place_that_cannot_be_looked_into_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(path: Path) -> bool:
         raise PermissionError(13, "Permission denied")

@@ -1,6 +1,7 @@
 """Plan files of a fleet: TOML or JSON, checked word by word, with targets and problems looked up beside the file."""
 
 import difflib
+import io
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from tunewise.cli.problems import Features, check_names, read
 from tunewise.cli.targets import find
 from tunewise.decision import Problem
 from tunewise.decision.draws import grid
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile, InvalidProblem, NotFound, TunewiseError
 from tunewise.fleet.doing import table
 from tunewise.fleet.plans import BUDGETS, KINDS, MAX_PROBLEMS, FleetPlan, Work, written
@@ -59,15 +61,16 @@ def read_plan(path: Path) -> FleetPlan:
 
 def _parsed(path: Path) -> Mapping[str, Any]:
     try:
-        if path.stat().st_size > _MAX_BYTES:
+        with io.TextIOWrapper(open_regular(path), "utf-8-sig") as stream:
+            text = stream.read(_MAX_BYTES + 1)
+        if len(text) > _MAX_BYTES:
             raise InvalidFile(f"{path} is larger than the {_MAX_BYTES >> 20} MB a plan may have")
-        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise NotFound(
             f'there is no plan {str(path)!r}; a plan is a TOML file with kind = "tune" and [[work]]'
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(f"{path} cannot be read: {error}") from None
+        raise InvalidFile(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         said = msgspec.json.decode(text) if text.lstrip().startswith("{") else tomllib.loads(text)
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, RecursionError) as error:

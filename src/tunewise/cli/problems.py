@@ -73,13 +73,14 @@ def gather(given: Sequence[Features], file: Path | None) -> list[Features]:
 def read(path: Path) -> list[Features]:
     """Return the problems in a CSV file with a header, a JSON list of objects, or JSON lines; raises InvalidFile."""
     try:
-        if path.stat().st_size > _MAX_BYTES:
+        with path.open(encoding="utf-8-sig") as stream:  # a pipe is read too, as in --problems <(...)
+            text = stream.read(_MAX_BYTES + 1)
+        if len(text) > _MAX_BYTES:
             raise InvalidFile(f"{path} is larger than the {_MAX_BYTES >> 20} MB a file of problems may have")
-        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise NotFound(f"there is no file {str(path)!r}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(f"{path} cannot be read: {error}") from None
+        raise InvalidFile(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     rows = _json(path, text) if text.lstrip()[:1] in ("[", "{") else _csv(path, text)
     if not rows:
         raise InvalidFile(

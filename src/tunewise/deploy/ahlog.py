@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tunewise.decision import CHOICE, canonical
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidData, InvalidFile
 
 FEEDBACK = "feedback"
@@ -79,7 +80,7 @@ class Log:
 
     def _read(self) -> Counter[Row]:
         try:
-            with self.path.open(newline="", encoding="utf-8", errors="replace") as file:
+            with io.TextIOWrapper(open_regular(self.path), "utf-8", "replace", newline="") as file:
                 first = file.readline(_MAX_LINE)
                 if not first:
                     return Counter()

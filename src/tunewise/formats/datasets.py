@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from tunewise.decision import Config, canonical
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidData, InvalidFile, NotFound
 from tunewise.formats import autoheuristic, delimited, diode, diode_data, exported, parquet, sheets, trials
 from tunewise.formats.dataset import DataSet
@@ -87,14 +88,14 @@ def _known(path: Path, head: bytes, decision: str | None) -> tuple[str, Callable
 
 def _head(path: Path) -> bytes:
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             head = stream.read(_HEAD_BYTES)
     except FileNotFoundError:
         raise NotFound(f"there is no file {path}") from None
     except IsADirectoryError:
         raise InvalidFile(f"{path} is a directory; name the files in it") from None
     except (OSError, ValueError) as error:
-        raise InvalidFile(f"{path} cannot be read: {error}") from None
+        raise InvalidFile(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not head.strip():
         raise InvalidFile(f"{path} is empty")
     return unpacked_head(head)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile
 from tunewise.formats.arrow import Sheet, arrow_library
 from tunewise.formats.dataset import DataSet
@@ -41,7 +42,7 @@ class Source:
                     yield line
 
     def _stream(self) -> Any:
-        return io.BytesIO(self.content) if self.content is not None else open(self.path, "rb")
+        return io.BytesIO(self.content) if self.content is not None else open_regular(self.path)
 
     @property
     def readable(self) -> Any:
@@ -67,7 +68,7 @@ def source(path: Path) -> Source:
     """Return a CSV file, unpacked if it is a gzip one; bytes that are no text are marked as such."""
     if path.stat().st_size > _MAX_BYTES:
         raise InvalidFile(f"{path} holds more than {_MAX_BYTES >> 30} GiB; cut it into smaller files")
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         is_gzip = stream.read(2) == _GZIP
     content = load(path).raw if is_gzip else None
     if content is None:
@@ -80,7 +81,7 @@ def source(path: Path) -> Source:
 def _is_text(path: Path) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             while block := stream.read(_BLOCK_BYTES):
                 decoder.decode(block)
         decoder.decode(b"", final=True)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from tunewise.decision import Problem
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile, InvalidProblem
 
 FORMAT, VERSION = "tunewise-pins", 1
@@ -48,7 +49,7 @@ def encode(pins: Sequence[PinnedAnswer]) -> bytes:
 def read(path: Path | str) -> tuple[PinnedAnswer, ...]:
     """Return the pins of a file, in its order; raises InvalidFile where it cannot be read or is no pins file."""
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(path) as file:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # a ValueError is a name with a zero byte in it
         raise InvalidFile(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None

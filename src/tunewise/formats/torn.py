@@ -2,7 +2,6 @@
 
 import io
 import re
-import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile, NotFound
 
 MAX_BYTES = 256 << 20  # unpacked: a cache of 250,000 configs with 32 samples each
@@ -68,9 +68,9 @@ def unpacked_head(head: bytes) -> bytes:
 
 def opened(path: Path) -> BinaryIO:
     """Return a file to read from its beginning, unpacked in memory if it is a gzip one."""
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         is_gzip = stream.read(len(_GZIP)) == _GZIP
-    return io.BytesIO(load(path).raw) if is_gzip else open(path, "rb")
+    return io.BytesIO(load(path).raw) if is_gzip else open_regular(path)
 
 
 def decode(content: Content, kind: type[_T]) -> _T:
@@ -85,16 +85,14 @@ def decode(content: Content, kind: type[_T]) -> _T:
 
 def _bytes(path: Path, limit_bytes: int) -> bytes:
     try:
-        with open(path, "rb") as stream:
-            if not stat.S_ISREG(path.stat().st_mode):
-                raise InvalidFile(f"{path} is not a file")
+        with open_regular(path) as stream:
             return stream.read(limit_bytes + 1)
     except FileNotFoundError:
         raise NotFound(f"there is no file {path}") from None
     except IsADirectoryError:
         raise InvalidFile(f"{path} is a directory; name the files in it") from None
     except (OSError, ValueError) as error:
-        raise InvalidFile(f"{path} cannot be read: {error}") from None
+        raise InvalidFile(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _unpacked(path: Path, packed: bytes, limit_bytes: int) -> Content:

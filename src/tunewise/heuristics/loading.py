@@ -11,6 +11,7 @@ from typing import Any
 
 from tunewise import models
 from tunewise.decision import Config
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidModel, NotFound, TunewiseError
 from tunewise.heuristics.base import Heuristic
 from tunewise.heuristics.expert import Expert
@@ -131,7 +132,7 @@ def _read_file(path: Path) -> Heuristic:
 
 def _is_table(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return is_table(file.read(MAX_BYTES + 1))
     except (OSError, ValueError):  # whoever reads it as a model says what is wrong
         return False

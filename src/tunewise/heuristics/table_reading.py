@@ -9,6 +9,7 @@ import msgspec
 
 from tunewise.decision import Config, Scalar, Value, canonical
 from tunewise.decision.problem import MAX_FEATURES
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile, NotFound
 from tunewise.heuristics.table import Rule, Table
 from tunewise.heuristics.table_conditions import Condition, OneOf, condition
@@ -41,7 +42,7 @@ def is_table(raw: bytes) -> bool:
 def load_table(path: Path | str) -> Table:
     """Return the table of a file; raises NotFound, or InvalidFile with the rule and the feature that are malformed."""
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(path) as file:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # a ValueError is a name with a zero byte in it
         raise NotFound(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None

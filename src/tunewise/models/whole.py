@@ -5,13 +5,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from tunewise.decision.drafts import draft
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile, InvalidModel, NotFound
 
 
 def read_bounded(path: Path | str, limit_bytes: int) -> bytes:
     """Return what a file holds; raises NotFound, or InvalidModel for a file longer than the limit."""
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(path) as file:
             raw = file.read(limit_bytes + 1)
     except (OSError, ValueError) as error:  # a ValueError is a name with a zero byte in it
         raise NotFound(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None

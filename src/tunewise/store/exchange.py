@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tunewise.decision import Failure, Miss, Subject, Trial, Verdict
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile, NotFound, StoreError
 from tunewise.formats import records
 from tunewise.formats.records import Record, Tally
@@ -76,10 +77,12 @@ def import_from(store: Store, path: Path) -> Imported:
     """
     tally = Tally()
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             added = _absorb(store, records.read(stream, tally))
     except (FileNotFoundError, IsADirectoryError):
         raise NotFound(f"there is no file {path}; write one with: tunewise store export FILE") from None
+    except OSError as error:
+        raise InvalidFile(f"{path} cannot be read: {error.strerror or error}") from None
     if tally.damaged and not tally.read and not tally.refused:
         raise InvalidFile(f"{path} holds no record of tunewise; write a file with: tunewise store export FILE")
     return Imported(added, tally.read - added, tally.damaged, tally.refused)
