@@ -259,10 +259,45 @@ def test_a_second_loop_over_the_candidates_is_refused() -> None:
         check_source(text.replace(loop, loop * 2))
 
 
-def test_too_many_guesses_are_refused() -> None:
-    text = python_source(FOREST)
-    rows = "    (0, 8.0),\n" * 20_000
-    calls = "    total += _tree_0(part3)\n" * 1_000
-    text = text.replace("    (0, 8.0),\n", rows).replace("    total += _tree_0(part3)\n", calls)
-    with pytest.raises(InvalidModel, match="guesses"):
-        check_source(text)
+def crowded(old: str, new: str) -> str:
+    """Return the code of a forest with 20,000 candidates and something else in each guess."""
+    text = python_source(FOREST).replace("    (0, 8.0),\n", "    (0, 8.0),\n" * 20_000)
+    assert old in text
+    return text.replace(old, new)
+
+
+def test_many_candidates_are_taken_where_each_takes_little() -> None:
+    check_source(crowded("total += _tree_0(part3)", "total += _tree_0(part3)"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    total += _tree_0(part3)\n", "    total += _tree_0(part3)\n" * 2_000),
+        (
+            "    total += _tree_0(part3)\n",
+            f"    part4 = {' * '.join(['part3'] * 800)}\n" * 10 + "    total += _tree_0(part3)\n",
+        ),
+        ("    if part3 <= 0.5:\n", f"    if {' or '.join(['part3 <= 0.5'] * 4_000)}:\n"),
+        (
+            "    if part3 <= 0.5:\n",
+            f"    if part3 in {('word',) * 10_000}:\n        return 1.0\n    if part3 <= 0.5:\n",
+        ),
+        ("    if part3 <= 0.5:\n", "    if part3 <= 1.0:\n        return 1.0\n" * 4_000 + "    if part3 <= 0.5:\n"),
+    ],
+)
+def test_code_that_takes_too_long_for_a_question_is_refused(old: str, new: str) -> None:
+    with pytest.raises(InvalidModel, match=r"ranking 20001 choices takes .* at most .* fewer choices"):
+        check_source(crowded(old, new))
+
+
+def ifs(depth: int, indent: str = "    ") -> str:
+    """Return a tree in which every way is as long."""
+    if not depth:
+        return f"{indent}return 1.0\n"
+    return f"{indent}if part3 <= {depth}.0:\n{ifs(depth - 1, indent + '    ')}{ifs(depth - 1, indent)}"
+
+
+def test_only_the_longest_way_through_a_tree_counts() -> None:
+    tree = python_source(FOREST).rpartition("def _tree_0(part3):\n")[2]
+    check_source(crowded(tree, ifs(12)))

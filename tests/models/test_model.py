@@ -15,9 +15,12 @@ from tunewise.models import (
     Derived,
     Forest,
     Guess,
+    Layer,
     Leaf,
     Model,
+    Net,
     Number,
+    Scale,
     Split,
     Tree,
     Word,
@@ -128,6 +131,10 @@ UNSOUND = {
 }
 
 
+def interleaved_guesses(depth: int, trees: int = 20) -> Any:
+    return (tuple(node if isinstance(node, Split) else Guess(0.0) for node in interleaved(depth).nodes),) * trees
+
+
 def interleaved(depth: int) -> Tree:
     nodes: list[Split | Leaf] = []
     for _ in range(depth):
@@ -161,6 +168,52 @@ def test_a_tree_may_be_as_deep_as_the_limit() -> None:
 def test_an_unsound_forest_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(InvalidModel):
         forest(**changed).check()
+
+
+TILES = tuple({"tile": 8} for _ in range(20_000))
+MANY = tuple(Derived("sum", (0,) * 8) for _ in range(1_990))
+
+
+@pytest.mark.parametrize(
+    ("trees", "derived"),
+    [(((Guess(0.0),),) * 2_000, ()), (interleaved_guesses(60, 40), ()), (((Guess(0.0),),), MANY)],
+)
+def test_a_forest_that_takes_too_long_for_a_question_is_refused(trees: Any, derived: tuple[Derived, ...]) -> None:
+    columns = Columns(PROBLEM, (Number("tile", 8.0, 16.0),), derived)
+    with pytest.raises(InvalidModel, match=r"ranking 20000 choices takes .* at most .* fewer choices"):
+        forest(choices=TILES, columns=columns, body=Forest(trees)).check()
+    forest(choices=TILES[:64], columns=columns, body=Forest(trees)).check()
+
+
+def test_a_net_over_too_many_formulas_for_its_choices_is_refused() -> None:
+    columns = Columns(PROBLEM, (Number("tile", 8.0, 16.0),), MANY)
+    net = Net((Scale(0, 0.0, 1.0),), (Layer(1, 1, bytes(4), bytes(4)),))
+    with pytest.raises(InvalidModel, match="ranking 20000 choices takes"):
+        forest(choices=TILES, columns=columns, body=net).check()
+
+
+def test_the_largest_forest_that_we_train_is_accepted() -> None:
+    columns = Columns(PROBLEM, (Number("tile", 8.0, 16.0),), tuple(Derived("ratio", (0, 2)) for _ in range(330)))
+    forest(choices=TILES[:2_000], columns=columns, body=Forest(interleaved_guesses(12) * 45)).check()
+
+
+class Counted(float):
+    """A number that counts what it is compared with."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return float(self) == other
+
+    __hash__ = float.__hash__
+
+
+def test_a_word_is_not_compared_with_all_that_a_split_lists() -> None:
+    tree = Tree((Split(0, 1, 2, words=tuple(range(20_000))), Leaf((0,)), Leaf((1,))))
+    assert tree.leaf([Counted(19_999)]).ranking == (0,)
+    assert tree.path([Counted(20_000)])[1].ranking == (1,)
+    assert Counted.compared < 10
 
 
 def test_a_file_gives_back_what_was_saved(tmp_path: Path) -> None:

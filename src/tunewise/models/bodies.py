@@ -2,6 +2,7 @@
 
 import reprlib
 from collections.abc import Sequence
+from functools import cached_property
 from math import log
 from typing import TypeVar
 
@@ -9,15 +10,15 @@ import msgspec
 
 from tunewise.errors import InvalidModel
 from tunewise.models.columns import Columns, Input, Word
+from tunewise.models.effort import A_TREE, AN_OPERATION, check_steps
 from tunewise.models.work import E, Work
 
 MAX_NODES, MAX_DEPTH, MAX_TREES = 200_000, 64, 2_000
 MAX_GUESS = 1e6  # nothing adds up to infinity
 MAX_WITH_WORK = 500.0  # e to the power of what trees add up to stays finite, where it is taken
-MAX_GUESSES = 4_000_000  # trees asked in one ranking: what a forest of 200 trees needs for 20,000 choices
 
 
-class Split(msgspec.Struct, frozen=True, tag="split", forbid_unknown_fields=True):
+class Split(msgspec.Struct, frozen=True, tag="split", forbid_unknown_fields=True, dict=True):
     """A question about one column: numbers up to the threshold, or the words listed, go to node `low`, others `high`.
 
     Nodes are numbered through their tree, and children come after their parent.
@@ -28,6 +29,11 @@ class Split(msgspec.Struct, frozen=True, tag="split", forbid_unknown_fields=True
     high: int
     threshold: float = 0.0
     words: tuple[int, ...] = ()
+
+    @cached_property
+    def listed(self) -> frozenset[int]:
+        """The words: whether one is among them takes as long for thousands as for two."""
+        return frozenset(self.words)
 
 
 class Leaf(msgspec.Struct, frozen=True, tag="leaf", forbid_unknown_fields=True):
@@ -62,7 +68,7 @@ class Tree(msgspec.Struct, frozen=True, tag="tree", forbid_unknown_fields=True):
         """Return the questions a row meets, each with whether it goes to `low`, and the leaf it ends in."""
         met, node = [], self.nodes[0]
         while isinstance(node, Split):
-            is_low = row[node.column] in node.words if node.words else row[node.column] <= node.threshold
+            is_low = row[node.column] in node.listed if node.words else row[node.column] <= node.threshold
             met.append((node, is_low))
             node = self.nodes[node.low if is_low else node.high]
         return met, node
@@ -112,10 +118,10 @@ class Forest(msgspec.Struct, frozen=True, tag="forest", forbid_unknown_fields=Tr
         """Raise InvalidModel unless every path of every tree ends in a guess."""
         if not choices or len(self.trees) > MAX_TREES or sum(map(len, self.trees)) > MAX_NODES:
             raise InvalidModel(f"a forest of {len(self.trees)} trees for {choices} choices")
-        if choices * len(self.trees) > MAX_GUESSES:
-            raise InvalidModel(f"{len(self.trees)} trees for {choices} choices take more than {MAX_GUESSES} guesses")
-        for nodes in self.trees:
-            _check_nodes(nodes, columns)
+        splits = sum(_check_nodes(nodes, columns) for nodes in self.trees)
+        amounts = 0 if self.work is None else len(self.work.amounts)
+        operations = columns.operations + amounts
+        check_steps(choices, splits + A_TREE * len(self.trees) + AN_OPERATION * operations)
         largest = max((abs(n.value) for nodes in self.trees for n in nodes if isinstance(n, Guess)), default=0.0)
         if not (largest <= MAX_GUESS and abs(self.base) <= MAX_GUESS):
             raise InvalidModel(f"a guess of {max(largest, abs(self.base)):g}; logarithms of times are small numbers")
@@ -136,12 +142,13 @@ def _end(nodes: Sequence[Split | End], row: Sequence[float]) -> End:
     """Return the node without a question that a row comes to."""
     node = nodes[0]
     while isinstance(node, Split):  # one loop and no calls: a forest is asked thousands of times for one ranking
-        value, words = row[node.column], node.words
-        node = nodes[node.low if (value in words if words else value <= node.threshold) else node.high]
+        value = row[node.column]
+        node = nodes[node.low if (value in node.listed if node.words else value <= node.threshold) else node.high]
     return node
 
 
-def _check_nodes(nodes: Sequence[Split | Leaf | Guess], columns: Columns) -> None:
+def _check_nodes(nodes: Sequence[Split | Leaf | Guess], columns: Columns) -> int:
+    """Return how many splits a row meets at most; raises InvalidModel unless every path comes to an end."""
     if not 0 < len(nodes) <= MAX_NODES:
         raise InvalidModel(f"a tree of {len(nodes)} nodes")
     inputs, total = columns.inputs, len(columns.inputs) + len(columns.derived)
@@ -158,6 +165,7 @@ def _check_nodes(nodes: Sequence[Split | Leaf | Guess], columns: Columns) -> Non
             depth[child] = depth[number] + 1
             if depth[child] > MAX_DEPTH:
                 raise InvalidModel(f"a tree deeper than {MAX_DEPTH} levels")
+    return max(depth.values())
 
 
 def _check_split(number: int, split: Split, inputs: Sequence[Input], total: int) -> None:

@@ -6,6 +6,7 @@ values within the bounds of its inputs only, and with those no division by zero 
 
 import reprlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from math import isfinite
 from typing import Literal, assert_never
 
@@ -48,7 +49,7 @@ class Number(msgspec.Struct, frozen=True, tag="number", forbid_unknown_fields=Tr
         return f"is not between {self.low:g} and {self.high:g}"
 
 
-class Word(msgspec.Struct, frozen=True, tag="word", forbid_unknown_fields=True):
+class Word(msgspec.Struct, frozen=True, tag="word", forbid_unknown_fields=True, dict=True):
     """A categorical input: one of the words the model has seen; its value is the word's number."""
 
     name: str
@@ -56,7 +57,11 @@ class Word(msgspec.Struct, frozen=True, tag="word", forbid_unknown_fields=True):
 
     def value(self, given: object) -> float | None:
         """Return the number of the word, or None where it is not known."""
-        return float(self.words.index(given)) if isinstance(given, str) and given in self.words else None
+        return self._numbers.get(given) if isinstance(given, str) else None
+
+    @cached_property
+    def _numbers(self) -> dict[str, float]:
+        return {word: float(number) for number, word in enumerate(self.words)}
 
     @property
     def unlike(self) -> str:
@@ -137,6 +142,11 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             found = {sides[number] for number in derived.of}
             sides.append(found.pop() if len(found) == 1 else "both")
         return tuple(sides)
+
+    @property
+    def operations(self) -> int:
+        """How many operations make all derived columns."""
+        return sum(len(derived.of) - (derived.by is None) for derived in self.derived)
 
     def known(self, features: Mapping[str, object]) -> list[float] | None:
         """Return the values of the problem's inputs, or None where one is missing or outside what was learned from."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tunewise.errors import InvalidModel
-from tunewise.models.bodies import MAX_GUESSES
+from tunewise.models.effort import check_parts, parts_of
 from tunewise.models.pieces import (
     CONSTANTS,
     Kinds,
@@ -127,6 +127,9 @@ class _Check:
                 self._tree(function)
             elif name not in ("choose", "rank", "_ranking") and not (name == "_guess" and self.has_guess):
                 raise InvalidModel(f"not generated code: no function {name!r} is called for")
+        if self.has_guess:
+            trees = {name: parts_of(one.body) for name, one in self.functions.items() if _TREE.fullmatch(name)}
+            check_parts(len(self.constants["CANDIDATES"]), parts_of(self._function("_guess").body, trees))
 
     def _function(self, name: str) -> ast.FunctionDef:
         if name not in self.functions:
@@ -244,8 +247,6 @@ class _Check:
         check_signature(function, names)
         if len(names) != len(given) or len(set(names)) < len(names):
             raise InvalidModel("not generated code: _guess is called with other columns than it takes")
-        if len(self.constants["CANDIDATES"]) * len(function.body) > MAX_GUESSES:
-            raise InvalidModel(f"not generated code: it would take more than {MAX_GUESSES} guesses")
         kinds = dict(zip(names, given, strict=True))
         for node in without_docstring(function.body):
             match node:

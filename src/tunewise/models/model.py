@@ -72,8 +72,13 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def _asked(self, body: Callable[[Sequence[float], int], float], known: Sequence[float]) -> list[float]:
         """Return what a body says of every choice."""
-        rows = (self.columns.row(known, self.columns.setting(choice)) for choice in self.choices)
+        rows = (self.columns.row(known, setting) for setting in self._settings)
         return [body(row, number) for number, row in enumerate(rows)]
+
+    @cached_property
+    def _settings(self) -> list[list[float]]:
+        """The values of every choice; raises InvalidModel where one is outside the columns."""
+        return [self.columns.setting(choice) for choice in self.choices]
 
     @cached_property
     def _scorer(self) -> "Scorer | None":
@@ -113,8 +118,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         self.columns.check_about(len(self.choices))
         self.body.check(self.columns, len(self.choices))
         if not isinstance(self.body, Tree):
-            for choice in self.choices:
-                self.columns.setting(choice)
+            _ = self._settings
         _check_texts(msgspec.to_builtins(self, builtin_types=(bytes,)))
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from tunewise.errors import InvalidModel
 from tunewise.models.columns import Columns, Word
+from tunewise.models.effort import AN_OPERATION, check_steps
 
 MAX_LAYERS, MAX_WIDTH, MAX_WEIGHT = 6, 512, 1e6
 MAX_WORK = 100_000_000  # products for one ranking, some seconds: 20,000 choices take a net of 5,000 weights
@@ -84,6 +85,7 @@ class Net(msgspec.Struct, frozen=True, tag="net", forbid_unknown_fields=True):
         if self.level is not None:
             _check_stack(self.level.scales, self.level.layers, columns)
             _check_problem_only(self.level.scales, columns)
+        check_steps(choices, len(self.scales) + AN_OPERATION * columns.operations)
         work = choices * sum(layer.inputs * layer.outputs for layer in self.layers)
         if not 0 < work <= MAX_WORK:
             raise InvalidModel(f"a net that takes {work} products to rank {choices} choices; at most {MAX_WORK}")
