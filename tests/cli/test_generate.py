@@ -91,3 +91,12 @@ def test_a_place_that_takes_no_file_is_one_sentence(cli: Callable[..., Result], 
     result = cli("generate", file, "--out", tmp_path / "nowhere" / "conv.py")
     assert result.exit_code == 1
     assert "cannot be written" in result.stderr
+
+
+def test_a_name_of_several_lines_is_told_in_one(cli: Callable[..., Result], tmp_path: Path) -> None:
+    named = msgspec.structs.replace(MODEL, card=Card(decision="conv\nerror: \x1b[31mall is lost"))
+    models.save(named, tmp_path / "m.json")
+    result = cli("generate", tmp_path / "m.json", "--out", tmp_path / "m.py")
+    assert result.exit_code == 0
+    assert len(result.stderr.splitlines()) == 1
+    assert r"conv\nerror: \x1b[31mall is lost in python" in result.stderr

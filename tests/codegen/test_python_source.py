@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from drawn import Features, beside, draw_model, edges_of, problems_of
@@ -159,3 +160,13 @@ def test_a_feature_may_be_called_like_a_part_of_the_code(name: str) -> None:
     choices = ({"choice": "direct"}, {"choice": "fft"})
     code = parse_source(python_source(Model(card=Card(decision="toy"), choices=choices, columns=columns, body=body)))
     assert [code.choose({name: size}) for size in (4, 32)] == list(choices)
+
+
+@pytest.mark.parametrize("choices", [({"choice": "a"}, {"choice": "b"}), ({"tile": 8}, {"tile": 16})])
+@pytest.mark.parametrize(("k", "ranked"), [(None, 2), (5, 2), (1, 1), (0, 0), (-1, 0), (-5, 0)])
+def test_at_most_k_choices_are_ranked_and_none_for_less_than_one(choices: Any, k: int | None, ranked: int) -> None:
+    columns = Columns((Number("n", 1.0, 64.0),))
+    model = Model(card=Card(decision="conv"), choices=choices, columns=columns, body=Tree((Leaf((1, 0)),)))
+    namespace: dict[str, Any] = {}
+    exec(compile(python_source(model), "<generated>", "exec"), namespace)
+    assert len(namespace["rank"]({"n": 8}, k)) == ranked

@@ -203,3 +203,17 @@ def test_a_real_package_is_imported_only_once_it_is_named(tmp_path: Path) -> Non
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == ["default False", "learned True"]
+
+
+def test_a_file_that_is_too_long_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "long.py").write_bytes(b"#" * (3 << 20))
+    with pytest.raises(InvalidModel, match=r"^[^:]*long\.py is longer than"):
+        tw.load_heuristic(tmp_path / "long.py")
+
+
+def test_an_empty_name_is_not_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved(tmp_path / "m.json", "loop", LOW, HIGH)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotFound, match="name a file or a directory"):
+        tw.load_heuristic("")
+    assert len(load_path(".")) == 1

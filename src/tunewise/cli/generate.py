@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from tunewise import models
-from tunewise.cli.screen import Screen, example, json_option, pass_screen
+from tunewise.cli.screen import Screen, example, json_option, one_line, pass_screen
 from tunewise.codegen import LANGUAGES
 from tunewise.codegen import generate as source_of
 from tunewise.codegen.helion import helion_source
@@ -79,7 +79,7 @@ def generate(
     elif is_shown:
         click.echo(text, nl=False)
     else:
-        screen.say(f"{out}: {learned.card.decision} in {lang}, {len(text.splitlines())} lines")
+        screen.say(f"{out}: {one_line(learned.card.decision)} in {lang}, {len(text.splitlines())} lines")
 
 
 def _places(features: tuple[str, ...]) -> dict[str, str]:

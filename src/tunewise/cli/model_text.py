@@ -12,7 +12,9 @@ from tunewise.session.ladder import show
 def describe(screen: Screen, model: Model) -> None:
     """Print a model: its card, its features with their bounds, its choices and its tree."""
     card = model.card
-    screen.show(f"{card.decision}: {card.learner or 'a model'} of {card.created or 'an unknown day'}", style="bold")
+    screen.show(
+        f"{one_line(card.decision)}: {card.learner or 'a model'} of {card.created or 'an unknown day'}", style="bold"
+    )
     screen.table(("fact", "value"), [*_card(model), *_features(model), *model.columns.parts.items()])
     screen.show("")
     names = labels(model.choices)

@@ -9,7 +9,7 @@ import click
 
 from tunewise import models
 from tunewise.cli.data_files import Request, data_options, gather
-from tunewise.cli.screen import Amount, Screen, count, example, json_option, pass_screen
+from tunewise.cli.screen import Amount, Screen, count, example, json_option, one_line, pass_screen
 from tunewise.codegen import dot_source
 from tunewise.errors import MissingPart
 from tunewise.models.whole import write_whole
@@ -123,4 +123,4 @@ def _tell(screen: Screen, model: "Model", data: "DataSet", out: Path) -> None:
     shown = ", ".join(show(choice) for choice in model.choices[:8]) + (", ..." if len(model.choices) > 8 else "")
     what = _size(model) if model.card.learner == "net" else f"{model.card.learner} of {_size(model)}"
     screen.show(f"{what} between {count(len(model.choices), 'choice')}: {shown}")
-    screen.say(f"{out}: {model.card.decision}, learned from {count(len(data), 'problem')}")
+    screen.say(f"{out}: {one_line(model.card.decision)}, learned from {count(len(data), 'problem')}")

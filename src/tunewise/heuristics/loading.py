@@ -31,6 +31,8 @@ def load_path(path: Path | str) -> tuple[Heuristic, ...]:
     a file that is no heuristic is logged and left out where others are. Raises NotFound where there is nothing,
     InvalidModel for a file that is not sound, and InvalidFile for such a table or package.
     """
+    if path == "":
+        raise NotFound("no place of heuristics is named; name a file or a directory, such as . for this one")
     place = Path(path)
     if not place.is_dir():
         return (_load_file(place),)

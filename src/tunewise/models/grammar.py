@@ -24,6 +24,7 @@ from tunewise.models.pieces import (
     refused,
     spelled,
     targets,
+    unparsed,
     without_docstring,
 )
 from tunewise.models.templates import CHOOSE, RANK, SORTED
@@ -50,8 +51,8 @@ def check_source(text: str) -> Module:
     tree = _parsed(text)
     try:
         return Module(tree, _checked(tree))
-    except RecursionError:
-        raise InvalidModel("not generated code: nested too deeply") from None
+    except RecursionError as error:
+        raise unparsed(error) from None
 
 
 def _checked(tree: ast.Module) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def _parsed(text: str) -> ast.Module:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InvalidModel(f"not generated code: {type(error).__name__}: {error}") from None
+        raise unparsed(error) from None
 
 
 def _check_constants(constants: dict[str, Any]) -> None:

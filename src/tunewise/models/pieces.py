@@ -114,5 +114,12 @@ def _word(key: ast.expr | None, node: ast.expr) -> str:
 
 def refused(node: ast.AST) -> InvalidModel:
     """Return the error for a part of the code that does not belong there."""
-    line = getattr(node, "lineno", 0)
-    return InvalidModel(f"not generated code: line {line} holds a {type(node).__name__} that no generator writes")
+    line, kind = getattr(node, "lineno", 0), type(node).__name__
+    article = "an" if kind.startswith(("A", "E", "I", "O")) else "a"
+    return InvalidModel(f"not generated code: line {line} holds {article} {kind} that no generator writes")
+
+
+def unparsed(error: Exception) -> InvalidModel:
+    """Return the error for what Python itself refuses: text that is no code, or code nested beyond all bounds."""
+    is_deep = isinstance(error, RecursionError | MemoryError)
+    return InvalidModel(f"not generated code: {'nested too deeply' if is_deep else error}")

@@ -8,6 +8,7 @@ from typing import Any
 from tunewise.decision import Config, Scalar
 from tunewise.errors import InvalidModel
 from tunewise.models.grammar import MAX_SOURCE_BYTES, check_source
+from tunewise.models.pieces import unparsed
 from tunewise.models.whole import read_bounded
 
 _BUILTINS = {"Exception": Exception, "sorted": sorted}
@@ -35,8 +36,9 @@ class Generated:
 
 def load_source(path: Path | str) -> Generated:
     """Return the heuristic of a generated Python module; raises NotFound, or InvalidModel for any other code."""
+    raw = read_bounded(path, MAX_SOURCE_BYTES)
     try:
-        return parse_source(read_bounded(path, MAX_SOURCE_BYTES).decode("ascii"))
+        return parse_source(raw.decode("ascii"))
     except UnicodeDecodeError:
         raise InvalidModel(f"{path}: generated code is plain ASCII, and this is not") from None
     except InvalidModel as error:
@@ -51,7 +53,7 @@ def parse_source(text: str) -> Generated:
     try:
         exec(compile(module.tree, "<generated>", "exec"), namespace)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InvalidModel(f"not generated code: {type(error).__name__}: {error}") from None
+        raise unparsed(error) from None
     configs = tuple({"choice": choice} if isinstance(choice, str) else choice for choice in held["CHOICES"])
     return Generated(
         held["DECISION"], held["HARDWARE"], held["FEATURES"], configs, held["FINGERPRINT"], namespace["rank"]

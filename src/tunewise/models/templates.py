@@ -23,14 +23,14 @@ RANK = {
         ranking = _ranking(features)
     except Exception:  # a feature is missing, or of another kind
         return []
-    return [*ranking[:k]]''',
+    return [*ranking[:k]] if k is None or k > 0 else []''',
     "configs": '''def rank(features, k=None):
     """Return configs for a problem, best first, at most k; empty where the default is as good a guess."""
     try:
         ranking = _ranking(features)
     except Exception:  # a feature is missing, or of another kind
         return []
-    return [{**CHOICES[number]} for number in ranking[:k]]''',
+    return [{**CHOICES[number]} for number in ranking[:k]] if k is None or k > 0 else []''',
 }
 SORTED = {
     "words": "[CHOICES[number] for _, number in sorted(guesses)]",
