@@ -172,3 +172,36 @@ def test_a_net_that_should_be_drawn_is_refused_before_it_is_trained(cli: Callabl
     assert result.exit_code == 2
     assert "leave out --save-dot" in result.stderr
     assert not out.exists()
+
+
+DEVICE = ["--fence", 'hardware.kind=cpu,hardware.capability="9.0"']
+
+
+@pytest.mark.parametrize(
+    ("words", "fence"), [(DEVICE, {"hardware.kind": "cpu", "hardware.capability": "9.0"}), (["--no-fence"], {})]
+)
+def test_a_model_is_fenced_as_asked(
+    cli: Callable[..., Result], files: Path, tmp_path: Path, words: list[str], fence: dict[str, Any]
+) -> None:
+    assert cli("train", files / "known.csv", "--out", tmp_path / "m.json", *words).exit_code == 0
+    assert models.load(tmp_path / "m.json").card.fence == fence
+
+
+def test_a_fence_and_none_are_not_both_given(cli: Callable[..., Result], files: Path, tmp_path: Path) -> None:
+    result = cli("train", files / "known.csv", "--out", tmp_path / "m.json", *DEVICE, "--no-fence")
+    assert result.exit_code == 2
+    assert "not both" in result.stderr
+
+
+def test_the_way_out_that_autoheuristic_is_refused_with_is_one(
+    cli: Callable[..., Result], files: Path, tmp_path: Path
+) -> None:
+    known, out = files / "known.csv", tmp_path / "m.json"
+    cli("train", known, "--out", out, *DEVICE)
+    refused = cli("generate", out, "--lang", "autoheuristic")
+    assert refused.exit_code == 1
+    assert "--no-fence" in str(refused.exception) + refused.stderr
+    assert "hardware.kind=cuda" in str(refused.exception) + refused.stderr
+    for words in (["--no-fence"], ["--fence", "hardware.kind=cuda"]):
+        cli("train", known, "--out", out, *words)
+        assert cli("generate", out, "--lang", "autoheuristic").exit_code == 0

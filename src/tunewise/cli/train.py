@@ -9,6 +9,7 @@ import click
 
 from tunewise import models
 from tunewise.cli.data_files import Request, data_options, gather
+from tunewise.cli.problems import Pairs
 from tunewise.cli.screen import Amount, Screen, count, example, json_option, one_line, pass_screen
 from tunewise.codegen import dot_source
 from tunewise.errors import MissingPart
@@ -37,6 +38,8 @@ _LINES = 4  # about how many a run of training writes
 @click.option("--learner", type=click.Choice(_LEARNERS), default="auto", show_default=True, help="What kind of model.")
 @click.option("--portfolio", type=click.IntRange(min=1), help="At most so many choices in a tree.")
 @click.option("--ranking", type=click.IntRange(min=1), help="Rank at most so many choices for a problem.")
+@click.option("--fence", type=Pairs(), help="Facts that must be equal, such as hardware.kind=cpu; else the data's own.")
+@click.option("--no-fence", is_flag=True, help="Let the model answer on every device.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Equal seeds learn alike.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Show a net all rows at most so many times.")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Show a net so many rows at a time.")
@@ -51,6 +54,7 @@ def train(
     out: Path,
     learner: str,
     save_dot: Path | None,
+    no_fence: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -61,7 +65,11 @@ def train(
     """
     if save_dot is not None and learner == "net":
         raise click.UsageError("A net has no tree to be drawn: leave out --save-dot, or use another --learner.")
+    if no_fence and options["fence"] is not None:
+        raise click.UsageError("Give --fence or --no-fence, and not both.")
     data = gather(screen, request)
+    if no_fence:
+        options["fence"] = {}
     given = {name: value for name, value in options.items() if value is not None}
     learned = _learned(data, learner, {**given, "listener": heard(screen)})
     models.save(learned, out)

@@ -103,8 +103,8 @@ def _fence(model: Model) -> Iterator[str]:
         condition = _condition(fact, value)
         if condition is None:
             raise InvalidModel(
-                f"AutoHeuristic cannot see the fact {fact}={value!r} that the model is fenced by; train it with a "
-                "fence of hardware.shared_memory, hardware.capability, hardware.name or none"
+                f"AutoHeuristic cannot see the fact {fact}={value!r} that the model is fenced by; train it "
+                "with --no-fence for every device, or with a --fence that can be seen, such as hardware.kind=cuda"
             )
         yield condition
 
