@@ -90,6 +90,8 @@ class Derived(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         """Return the number for a row that has all earlier columns."""
         if self.by is None and len(self.of) == 2:  # nearly all are, and one ranking asks for thousands
             return apply(self.op, row[self.of[0]], row[self.of[1]])
+        if self.by is not None and len(self.of) == 1:
+            return apply(self.op, row[self.of[0]], self.by)
         operands = [row[column] for column in self.of]
         if self.by is not None:
             operands.append(self.by)

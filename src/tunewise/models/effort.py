@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from tunewise.errors import InvalidModel
 from tunewise.models.pieces import ends
 
-MAX_STEPS = 40_000_000  # of some 50 ns: 2,000 choices by 900 trees, the most that we train, may take 30 million
+MAX_STEPS = 40_000_000  # of some 50 ns: 2,000 choices by 900 trees, the most that we train, may take 31 million
 MAX_PARTS = 160_000_000  # of generated code, of some 6 ns: the same model is 65 million
-A_TREE, AN_OPERATION = 2, 6  # steps; a split is one
+A_TREE, AN_OPERATION = 2, 8  # steps; a split is one
 
 
 def check_steps(choices: int, steps: int) -> None:
