@@ -362,10 +362,11 @@ def everything(tmp_path: Path) -> DataSet:
     return read([exported(tmp_path / "facts", *trials)])
 
 
-def test_parquet_gives_back_exactly_what_was_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_gives_back_exactly_what_was_written(tmp_path: Path, suffix: str) -> None:
     data = everything(tmp_path)
-    write(data, tmp_path / "a.parquet")
-    again = read([tmp_path / "a.parquet"])
+    write(data, tmp_path / f"a.{suffix}")
+    again = read([tmp_path / f"a.{suffix}"])
     assert rows_of(again) == rows_of(data)
     assert again.rows.samples_s.tolist() == data.rows.samples_s.tolist()
     assert again.decision == "sort"
@@ -380,6 +381,42 @@ def test_tables_give_back_what_was_written(tmp_path: Path, text: str, suffix: st
     assert rows_of(again) == rows_of(data)
     assert again.rows.samples_s.tolist() == data.rows.samples_s.tolist()
     assert not again.notes
+
+
+def test_words_that_spell_numbers_stay_words_in_a_csv_file(tmp_path: Path) -> None:
+    log = """{"shared_memory":1,"device_capa":[9,0],"name":"mm",
+"numerical_features":["m"],"categorical_features":["a","b"]}
+m,a,b,choice,feedback
+8,True,0,16,0.5
+8,True,0,32,0.25
+9,False,1,16,0.5
+"""
+    data = read([written(tmp_path / "a.txt", log.replace(",\n", ",", 1))])
+    write(data, tmp_path / "b.csv")
+    again = read([tmp_path / "b.csv"], is_strict=True)
+    assert again.fingerprint == data.fingerprint
+    assert again.configs == ({"choice": "16"}, {"choice": "32"})
+    assert again.problem(1) == Problem({"m": 9, "a": "False", "b": "1"})
+    assert again.devices == data.devices == ({"hardware.capability": "9.0", "hardware.shared_memory": 1},)
+    header = (tmp_path / "b.csv").read_text().splitlines()[0].replace('"', "").split(",")
+    assert [name for name in header if ":" in name] == [
+        "hardware.capability:json",
+        "f_a:json",
+        "f_b:json",
+        "choice:json",
+    ]
+
+
+def test_words_that_spell_numbers_where_others_are_left_out_stay_words(tmp_path: Path) -> None:
+    lines = [f'{n},"{mode}",a,1e-3' for n, mode in enumerate(["1", "2", "auto"])]
+    data = read([written(tmp_path / "a.csv", "\n".join(["f_n,f_mode,choice,t0", *lines, ""]))])
+    write(data.take([0, 1]), tmp_path / "b.csv")
+    assert read([tmp_path / "b.csv"]).problem(1) == Problem({"n": 1, "mode": "2"})
+
+
+def test_numbers_that_others_quote_are_numbers(tmp_path: Path) -> None:
+    data = read([written(tmp_path / "a.csv", '"f_n","choice","t0"\n"8","16","1e-3"\n')])
+    assert (data.problem(0), data.configs) == (Problem({"n": 8}), ({"choice": 16},))
 
 
 def test_one_device_written_in_two_formats_is_one_device(tmp_path: Path) -> None:

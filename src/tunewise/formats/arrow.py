@@ -10,12 +10,14 @@ from tunewise.errors import MissingPart
 from tunewise.formats.cells import Coded, Codes, distinct, number, plain, spelled
 from tunewise.formats.dataset import Flags, Floats, Numbers
 
+JSON_MARK = {b"tunewise": b"json"}  # of a column whose values could not be told apart otherwise, each written as JSON
+
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
     """A table as a file has it, before anything is known about its cells: arrow columns by name.
 
-    The words of a file without types may spell numbers. Columns in `json` hold values of several kinds, each as JSON.
+    The words of a file without types may spell numbers. Columns in `json` hold values of any kind, each as JSON.
     """
 
     columns: dict[str, Any]

@@ -157,8 +157,8 @@ def fields(data: DataSet, kind: Format) -> dict[str, str]:
 def write(data: DataSet, path: Path | str, kind: Format | None = None) -> None:
     """Write a data set to a file, whole or not at all, replacing an older one; what was read back equals it.
 
-    CSV and logs have no types: a word that spells a number comes back as one. Raises InvalidFile where the file cannot
-    be written, and InvalidData where a log could not hold the data.
+    In a log a config is one word, and comes back as one. Raises InvalidFile where the file cannot be written, and
+    InvalidData where a log could not hold the data.
     """
     target = Path(path)
     kind = kind or format_of(target)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile
-from tunewise.formats.arrow import Sheet, arrow_library
+from tunewise.formats.arrow import JSON_MARK, Sheet, arrow_library
 from tunewise.formats.dataset import DataSet
 from tunewise.formats.layout import Naming, layout
 from tunewise.formats.malformed import Faults, Loaded, Places
@@ -24,6 +24,7 @@ _MAX_MENDED = 1 << 30  # of a file with bytes that are no text
 MAX_TORN = 1_000_000  # beyond that a file is no table
 _GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 4 << 20
+_JSON = ":json"  # after the name of a column whose cells are JSON, since the kinds of its values show in no other way
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,18 +134,26 @@ def _read(found: Source, wanted: Sequence[str], doubles: Sequence[str]) -> tuple
 def read_data(path: Path, naming: Naming) -> Loaded:
     """Return the data of a CSV file, long or wide."""
     found = source(path)
-    told = layout(header(found), naming, str(path))
-    sheet, torn = read(found, told.columns, told.all_samples)
+    names = header(found)
+    told = layout([name.removesuffix(_JSON) for name in names], naming, str(path))
+    column = {name.removesuffix(_JSON): name for name in names}
+    sheet, torn = read(found, [column[name] for name in told.columns], [column[name] for name in told.all_samples])
+    sheet = Sheet(
+        {name: sheet.columns[column[name]] for name in told.columns},
+        sheet.count,
+        json=frozenset(name for name in told.columns if column[name].endswith(_JSON)),
+    )
     data, faults = data_of(sheet, told, str(path))
     return loaded(data, faults, torn.texts, found)
 
 
 def write(table: Any, path: Path) -> None:
-    """Write an arrow table; cells are quoted where they need it."""
+    """Write an arrow table; cells are quoted where they need it, and columns of JSON marked in the header."""
     arrow_library()
     from pyarrow import csv as arrow_csv
 
-    arrow_csv.write_csv(table, path, arrow_csv.WriteOptions(quoting_style="needed"))
+    names = [field.name + _JSON if field.metadata == JSON_MARK else field.name for field in table.schema]
+    arrow_csv.write_csv(table.rename_columns(names), path, arrow_csv.WriteOptions(quoting_style="needed"))
 
 
 def loaded(data: DataSet, faults: Faults, torn: Sequence[str], found: Source) -> Loaded:

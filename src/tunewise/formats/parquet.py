@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from tunewise.errors import InvalidFile
-from tunewise.formats.arrow import Sheet, arrow_library
+from tunewise.formats.arrow import JSON_MARK, Sheet, arrow_library
 from tunewise.formats.layout import Naming, layout
 from tunewise.formats.malformed import Faults, Loaded, Places
 from tunewise.formats.tabular import data_of
 
 MAGIC = b"PAR1"
-JSON_MARK = {b"tunewise": b"json"}  # of a column whose values are of several kinds, each written as JSON
 _MAX_ROWS, _MAX_CELLS, _MAX_BYTES = 100_000_000, 4_000_000_000, 16 << 30
 
 

@@ -1,14 +1,14 @@
 """Data sets as tables of typed columns, the way we write CSV and Parquet."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tunewise.decision import CHOICE, FAILURE_KINDS, canonical
-from tunewise.formats.arrow import arrow_library
+from tunewise.formats.arrow import JSON_MARK, arrow_library
+from tunewise.formats.cells import spelled
 from tunewise.formats.dataset import Column, DataSet, Numbers
-from tunewise.formats.parquet import JSON_MARK
 
 
 def fields(data: DataSet, *, is_listed: bool) -> dict[str, str]:
@@ -33,20 +33,23 @@ def fact_names(data: DataSet) -> list[str]:
 
 
 def table_of(data: DataSet, *, is_listed: bool) -> Any:
-    """Return an arrow table, a row for every problem and config; samples as a list a row, or in columns t0, t1, ..."""
+    """Return an arrow table, a row for every problem and config.
+
+    Samples are a list a row in a file with types (`is_listed`), and in columns t0, t1, ... in one without.
+    """
     arrow = arrow_library()
     rows = data.rows
     columns: list[tuple[Any, Any]] = [_constant("decision", data.decision, len(rows))]
     device = np.zeros(len(data), dtype=np.int64) if data.device is None else data.device
     for name in fact_names(data):
-        columns.append(_chosen(name, [facts.get(name) for facts in data.devices], device[rows.problem], is_listed))
-    columns += [_feature(column, rows.problem) for column in data.features]
+        columns.append(_scalars(name, [facts.get(name) for facts in data.devices], device[rows.problem], is_listed))
+    columns += [_feature(column, rows.problem, is_listed) for column in data.features]
     for name in param_names(data):
         values = [config.get(name) for config in data.configs]
-        columns.append(_chosen(_param(data, name), values, rows.config, is_listed))
+        columns.append(_scalars(_param(data, name), values, rows.config, is_listed))
     if data.default is not None:
         columns.append((arrow.field("is_default", arrow.bool_()), arrow.array(rows.config == data.default)))
-    columns.append(_chosen("failure", ["", *FAILURE_KINDS], rows.status.astype(np.int64), True))
+    columns.append(_chosen("failure", ["", *FAILURE_KINDS], rows.status.astype(np.int64)))
     columns += _listed(data) if is_listed else _spread(data)
     return arrow.table([array for _, array in columns], schema=arrow.schema([field for field, _ in columns]))
 
@@ -56,30 +59,44 @@ def _param(data: DataSet, name: str) -> str:
 
 
 def _constant(name: str, word: str, count: int) -> tuple[Any, Any]:
-    return _chosen(name, [word], np.zeros(count, dtype=np.int64), True)
+    return _chosen(name, [word], np.zeros(count, dtype=np.int64))
 
 
-def _chosen(name: str, values: Sequence[Any], numbers: Numbers, is_typed: bool) -> tuple[Any, Any]:
-    """Return a column that takes one of a few values in each row; values of several kinds are written as JSON."""
-    arrow = arrow_library()
+def _scalars(name: str, values: Sequence[Any], numbers: Numbers, is_typed: bool) -> tuple[Any, Any]:
+    """Return a column of scalars; as JSON where the file could not tell their kinds."""
+    used = [values[number] for number in np.flatnonzero(np.bincount(numbers, minlength=len(values))).tolist()]
+    if not _is_one_kind(values) or not (is_typed or _stay_words(used)):
+        field, array = _chosen(name, [canonical.encode(value) for value in values], numbers)
+        return field.with_metadata(JSON_MARK), array
+    return _chosen(name, values, numbers)
+
+
+def _is_one_kind(values: Sequence[Any]) -> bool:
     kinds = {bool if isinstance(v, bool) else str if isinstance(v, str) else float for v in values if v is not None}
-    mark: Mapping[bytes, bytes] | None = None
-    if len(kinds) > 1 or (str in kinds and None in values):
-        values = [canonical.encode(value) if is_typed else "" if value is None else str(value) for value in values]
-        mark = JSON_MARK if is_typed else None
+    return len(kinds) < 2 and not (str in kinds and None in values)
+
+
+def _stay_words(values: Sequence[Any]) -> bool:
+    """Return whether no words among values of one kind would be read as the numbers or switches that they spell."""
+    return not any(isinstance(value, str) for value in values) or spelled(values) == tuple(values)
+
+
+def _chosen(name: str, values: Sequence[Any], numbers: Numbers) -> tuple[Any, Any]:
+    """Return a column that takes one of a few values of one kind in each row."""
+    arrow = arrow_library()
     listed = arrow.array(values)
     if arrow.types.is_string(listed.type):
         array = arrow.DictionaryArray.from_arrays(arrow.array(numbers.astype(np.int32)), listed)
     else:
         array = listed.take(arrow.array(numbers))
-    return arrow.field(name, array.type, metadata=mark), array
+    return arrow.field(name, array.type), array
 
 
-def _feature(column: Column, problem: Numbers) -> tuple[Any, Any]:
+def _feature(column: Column, problem: Numbers, is_typed: bool) -> tuple[Any, Any]:
     arrow = arrow_library()
     name = f"f_{column.name}"
     if column.words is not None:
-        return _chosen(name, column.words, column.values[problem].astype(np.int64), True)
+        return _scalars(name, column.words, column.values[problem].astype(np.int64), is_typed)
     values = column.values
     is_whole = bool((values == np.rint(values)).all() and (np.abs(values) < 1 << 53).all())
     array = arrow.array((values.astype(np.int64) if is_whole else values)[problem])
