@@ -167,7 +167,8 @@ def merge(screen: Screen, request: Request, out: Path, as_json: bool) -> None:
 def export(screen: Screen, request: Request, out: Path, kind: Any, dry_run: bool, as_json: bool) -> None:
     """Write data to share, after showing its fields.
 
-    No host, user or path is in it: a word that names one is replaced by a digest. Of what failed only the kind is told.
+    No host, user or path is in it: a feature or fact called one is left out, and a word that names one is replaced by a
+    digest. Of what failed only the kind is told.
     """
     data = gather(screen, request)
     from tunewise.formats.datasets import fields, format_of

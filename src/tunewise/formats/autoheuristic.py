@@ -179,7 +179,7 @@ def fields(data: DataSet) -> dict[str, str]:
     told = {
         name: f"the device: {value!r}"
         for name, value in _meta(data).items()
-        if name in ("shared_memory", "device_capa")
+        if name in ("hardware", "shared_memory", "device_capa")
     }
     told |= {"name": f"the word {data.decision!r}"}
     told |= {column.name: "a word" if column.is_word else "a number" for column in data.features}

@@ -10,20 +10,27 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tunewise.errors import InvalidData
 from tunewise.formats.dataset import Column, DataSet
+from tunewise.formats.trials import DIGEST, FACTS
 
 _PATH = re.compile(
     r"(?:^|[^\w.]|-[A-Za-z])(?:~[/\\]|(?:[A-Za-z]:)?[/\\][\w.@+-]+[/\\][\w.@+-])"  # /a/b, C:\a\b, ~/a; a/b/c is none
     r"|\bfile:/|\\\\\w"
     r"|[A-Za-z_][\w.-]*@[A-Za-z][\w.-]*"  # a user at a host; CPU@2.1GHz is none
 )
+_HEX = re.compile(r"[0-9a-f]{16}")
 _SHORTEST = 3  # a shorter name of a host or user stands in too many words
+_WHO = frozenset({"host", "hostname", "host_name", "nodename", "user", "username", "user_name", "login", "uid"})
 _NOBODY = frozenset({"localhost", "root", "user", "none", "cpu"})
 
 
 @dataclass
 class Veil:
-    """Replaces words that tell where something was measured, or by whom, by a digest; `hidden` are those it met."""
+    """Replaces words that tell where something was measured, or by whom, by a digest; `hidden` are those it met.
+
+    A name is found where no letter or digit touches it: alice in alice_kernel and build-alice, not in malice.
+    """
 
     names: frozenset[str] = field(default_factory=lambda: frozenset(_own_names()))
     hidden: set[str] = field(default_factory=set)
@@ -36,19 +43,41 @@ class Veil:
         return "sha256:" + hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()[:16]
 
     def _is_private(self, word: str) -> bool:
-        parts = set(re.split(r"[^\w-]+", word.lower()))
-        return bool(parts & self.names) or _PATH.search(word) is not None
+        text = word.lower()
+        return any(_stands_in(name, text) for name in self.names) or _PATH.search(word) is not None
+
+
+def _stands_in(name: str, text: str) -> bool:
+    return name in text and re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text) is not None
 
 
 def shareable(data: DataSet, veil: Veil) -> DataSet:
-    """Return a data set whose words are all harmless: of its name, features, configs and devices."""
+    """Return a data set whose words are all harmless: of its name, features, configs and devices.
+
+    Of what is known of devices only the hardware, the policy and a digest that tells environments apart stay; a feature
+    or fact that is called a host or user goes, whatever it says. Raises InvalidData where no other feature is left.
+    """
+    features = [column for column in data.features if not _tells_who(column.name)]
+    if not features:
+        called = ", ".join(data.names)
+        raise InvalidData(f"{data.decision}: its only features, {called}, are called a host or user; rename them")
     return replace(
         data,
         decision=veil(data.decision),
-        features=tuple(_column(column, veil) for column in data.features),
+        features=tuple(_column(column, veil) for column in features),
         configs=tuple(_veiled(config, veil) for config in data.configs),
-        devices=tuple(_veiled(facts, veil) for facts in data.devices),
+        devices=tuple(_veiled(_of_machine(facts), veil) for facts in data.devices),
     )
+
+
+def _of_machine(facts: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in facts.items() if name.startswith(FACTS) and not _tells_who(name)}
+    digest = facts.get(DIGEST)  # without it, what two compilers made on one machine would become one
+    return kept | ({DIGEST: digest} if _HEX.fullmatch(str(digest)) else {})
+
+
+def _tells_who(name: str) -> bool:
+    return name.lower().rpartition(".")[2] in _WHO
 
 
 def _column(column: Column, veil: Veil) -> Column:
