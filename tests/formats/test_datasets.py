@@ -188,6 +188,36 @@ def test_malformed_rows_are_skipped_and_counted_or_named_by_line(tmp_path: Path,
         read([path], is_strict=True)
 
 
+def test_a_stray_word_in_a_column_of_numbers_is_a_malformed_row(tmp_path: Path) -> None:
+    lines = [f"{'5O0' if n == 500 else n},a,1" for n in range(490, 510)]
+    path = written(tmp_path / "a.csv", "\n".join(["f_n,choice,t0", *lines, ""]))
+    data = read([path])
+    assert (data.features[0].words, len(data), dict(data.notes)) == (None, 19, {"malformed": 1})
+    with pytest.raises(InvalidFile, match="line 12: f_n is '5O0', and a number in nearly all other rows"):
+        read([path], is_strict=True)
+
+
+def test_one_row_in_ten_may_be_astray(tmp_path: Path) -> None:
+    lines = [f"{'l' * (n % 2) or 'O' if n < 2 else n},a,1" for n in range(20)]
+    data = read([written(tmp_path / "a.csv", "\n".join(["f_n,choice,t0", *lines, ""]))])
+    assert dict(data.notes) == {"malformed": 2}
+
+
+@pytest.mark.parametrize("values", [["auto", *range(11)], ["auto"] * 3 + list(range(20))])
+def test_words_among_few_numbers_or_in_many_rows_are_words(tmp_path: Path, values: list[Any]) -> None:
+    lines = [f"{n},{value},a,1" for n, value in enumerate(values)]
+    data = read([written(tmp_path / "a.csv", "\n".join(["f_n,f_mode,choice,t0", *lines, ""]))], is_strict=True)
+    assert data.features[1].is_word
+
+
+def test_words_that_are_nearly_all_numbers_are_written_as_words(tmp_path: Path) -> None:
+    rows = "".join(f"{'none' if n == 7 else n},a,1\n" for n in range(20))
+    head = '{"name":"x","numerical_features":[],"categorical_features":["id"]}\nid,choice,feedback\n'
+    data = read([written(tmp_path / "a.txt", head + rows)])
+    write(data, tmp_path / "b.csv")
+    assert read([tmp_path / "b.csv"], is_strict=True).fingerprint == data.fingerprint
+
+
 def test_a_file_without_a_single_sound_row_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match="no row of it can be used"):
         read([written(tmp_path / "a.csv", "f_n,choice,t0\n8,a,x\n")])

@@ -35,6 +35,10 @@ class Sheet:
             return distinct(codes, plain(values))
         return distinct(codes, spelled(["" if value is None else value for value in values]))
 
+    def tells_kinds(self, name: str) -> bool:
+        """Return whether a column says of each value what kind it is."""
+        return self.is_typed or name in self.json
+
     def words(self, name: str) -> Coded[str]:
         """Return a column by its distinct words, as they stand; a cell without a value is an empty word."""
         codes, values = _encoded(self.columns[name])

@@ -19,6 +19,10 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SWITCHES = {"true": True, "false": False}
 _MISSING = frozenset({"", "nan", "inf", "-inf", "+inf", "infinity"})
+_NEARLY_ALL, _DOZEN = (
+    0.9,
+    12,
+)  # of the rows, and different numbers: what makes a column one of numbers in spite of words
 _EXACT = 1 << 53  # whole doubles below are exact
 
 
@@ -82,6 +86,26 @@ def spelled(words: Sequence[str]) -> tuple[Scalar, ...]:
     if present and all(number(word) is not None for word in present):
         return tuple(number(word) for word in words)
     return tuple(words)
+
+
+def strays(column: Coded[Scalar]) -> list[bool]:
+    """Return which values of a column are words in a column of numbers, such as `5O0`; in one of words none is.
+
+    It is one of numbers where nine rows in ten hold one, and there are a dozen different ones.
+    """
+    words = [isinstance(value, str) and value.strip().lower() not in _MISSING for value in column.values]
+    flags = [is_word and number(str(value)) is None for is_word, value in zip(words, column.values, strict=True)]
+    if not any(flags) or not has_many_numbers(column.values):
+        return [False] * len(flags)
+    rows = int(column.where(words).sum())
+    is_rare = rows - int(column.where(flags).sum()) >= _NEARLY_ALL * rows
+    return flags if is_rare else [False] * len(flags)
+
+
+def has_many_numbers(values: Sequence[Scalar]) -> bool:
+    """Return whether the words among some values spell a dozen different numbers."""
+    found = {number(value) for value in values if isinstance(value, str)} - {None}
+    return len(found) >= _DOZEN
 
 
 def is_unusable(value: Scalar) -> bool:

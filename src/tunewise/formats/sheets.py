@@ -7,7 +7,7 @@ import numpy as np
 
 from tunewise.decision import CHOICE, FAILURE_KINDS, canonical
 from tunewise.formats.arrow import JSON_MARK, arrow_library
-from tunewise.formats.cells import spelled
+from tunewise.formats.cells import has_many_numbers, spelled
 from tunewise.formats.dataset import Column, DataSet, Numbers
 
 
@@ -78,7 +78,8 @@ def _is_one_kind(values: Sequence[Any]) -> bool:
 
 def _stay_words(values: Sequence[Any]) -> bool:
     """Return whether no words among values of one kind would be read as the numbers or switches that they spell."""
-    return not any(isinstance(value, str) for value in values) or spelled(values) == tuple(values)
+    is_words = any(isinstance(value, str) for value in values)
+    return not is_words or (spelled(values) == tuple(values) and not has_many_numbers(values))
 
 
 def _chosen(name: str, values: Sequence[Any], numbers: Numbers) -> tuple[Any, Any]:

@@ -10,13 +10,14 @@ from tunewise.decision import CHOICE, FAILURE_KINDS, Scalar
 from tunewise.errors import InvalidData
 from tunewise.formats.arrow import Sheet
 from tunewise.formats.building import Table, build
-from tunewise.formats.cells import Coded, distinct, is_garbled, is_unusable, number
+from tunewise.formats.cells import Coded, distinct, is_garbled, is_unusable, number, strays
 from tunewise.formats.dataset import TIMED, DataSet, Flags, Floats, Numbers, status_of
 from tunewise.formats.layout import Layout
 from tunewise.formats.malformed import Faults
 from tunewise.formats.units import unit_s
 
 _FIRST = "c0"  # the default of a wide table, as config 0 is of numbered ones
+_SHOWN = 40  # characters of a cell in a reason
 _FALSE = frozenset({"", "0", "false", "no", "none", "0.0"})
 _RUNTIME, _WRONG = status_of("runtime"), status_of("correctness")
 
@@ -80,10 +81,22 @@ def _fact(column: Coded[Scalar]) -> Coded[Scalar]:
 def _features(sheet: Sheet, layout: Layout, faults: Faults) -> dict[str, Coded[Scalar]]:
     features = _dimensions(sheet, layout.shape, faults) if layout.shape is not None else {}
     for name, column in layout.features.items():
-        features[name] = sheet.coded(column)
+        coded = sheet.coded(column)
+        features[name] = coded if sheet.tells_kinds(column) else _without_strays(coded, column, faults)
         faults.add(features[name].where(list(map(is_unusable, features[name].values))), f"{column} has no value")
         sheet.drop(column)
     return features
+
+
+def _without_strays(coded: Coded[Scalar], column: str, faults: Faults) -> Coded[Scalar]:
+    """Return a column with the words in it, if it is one of numbers otherwise, as faults of their rows."""
+    flags = strays(coded)
+    if not any(flags):
+        return coded
+    for place in np.flatnonzero(flags).tolist():
+        reason = f"{column} is {str(coded.values[place])[:_SHOWN]!r}, and a number in nearly all other rows"
+        faults.add(coded.codes == place, reason)
+    return distinct(coded.codes, [number(str(value)) for value in coded.values])
 
 
 def _dimensions(sheet: Sheet, column: str, faults: Faults) -> dict[str, Coded[Scalar]]:
