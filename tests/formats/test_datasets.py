@@ -163,6 +163,19 @@ def test_rows_that_contradict_each_other_are_counted(tmp_path: Path, other: str,
     assert data.notes["duplicates"] == 1
 
 
+@pytest.mark.parametrize("suffix", ["csv", "txt", "parquet"])
+def test_samples_that_scatter_are_no_conflict_in_any_format(tmp_path: Path, suffix: str) -> None:
+    data = read([written(tmp_path / "a.csv", "f_n,choice,t0,t1,t2\n8,a,1,2.5,9\n")])
+    write(data, tmp_path / f"b.{suffix}")
+    assert dict(read([tmp_path / f"b.{suffix}"]).notes) == {}
+
+
+@pytest.mark.parametrize(("other", "conflicts"), [("9,", 0), (",timeout", 1)])
+def test_rows_of_one_sample_are_repeats_unless_one_failed(tmp_path: Path, other: str, conflicts: int) -> None:
+    data = read([written(tmp_path / "a.csv", f"f_n,choice,t0,failure\n8,a,1,\n8,a,{other}\n")])
+    assert data.notes.get("conflicts", 0) == conflicts
+
+
 def test_what_fails_now_and_then_is_a_failure(tmp_path: Path) -> None:
     data = read([written(tmp_path / "a.csv", "f_n,choice,t0,failure\n8,a,1,\n8,a,,timeout\n9,a,1,\n")])
     assert data.rows.status.tolist() == [status_of("timeout"), TIMED]

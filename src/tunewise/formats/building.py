@@ -135,7 +135,10 @@ class _Met:
         return int(is_copy.sum())
 
     def conflicts(self) -> int:
-        """Return how many pairs both ran and failed, or whose typical fast and slow rows are far apart."""
+        """Return how many pairs both ran and failed, or whose typical fast and slow rows are far apart.
+
+        A row of one sample has no typical time: such rows are repeats, as the samples within a row are.
+        """
         sizes = np.diff(np.concatenate([self.begins, [len(self.rows)]]))
         failed = np.add.reduceat((self.rows.status != TIMED).astype(np.int64), self.begins)
         mixed = (failed > 0) & (failed < sizes)
@@ -144,7 +147,8 @@ class _Met:
         step = (sizes // 2 - 1) // 2  # the median of the lower half, and as far from the other end
         with np.errstate(invalid="ignore"):
             apart = ordered[self.begins + sizes - 1 - step] > FAR_APART * ordered[self.begins + step]
-        return int((mixed | (apart & (failed == 0))).sum())
+        is_typical = np.minimum.reduceat(np.diff(self.rows.starts), self.begins) > 1
+        return int((mixed | (apart & is_typical & (failed == 0))).sum())
 
 
 def _met_again(rows: Rows, is_first: Flags) -> _Met:
