@@ -88,6 +88,28 @@ def test_devices_are_held_out_whole() -> None:
     assert not set(train.device.tolist()) & set(test.device.tolist())
 
 
+@pytest.mark.parametrize(
+    ("problems", "share", "held"),
+    [
+        ((10, 10, 10), 0.3, {10}),
+        ((80, 10, 10), 0.3, {20}),
+        ((40, 30, 30), 0.3, {30}),
+        ((99, 100, 101), 0.3, {99, 100, 101}),
+        ((5, 95), 0.9, {95}),
+        ((1, 1), 0.01, {1}),
+    ],
+)
+def test_the_devices_held_out_come_nearest_to_the_share(problems: Sequence[int], share: float, held: set[int]) -> None:
+    device = [number for number, count in enumerate(problems) for _ in range(count)]
+    data = data_of(range(len(device)), device=device)
+    assert {len(by_device(data, share, seed)[1]) for seed in range(20)} == held
+
+
+def test_another_seed_holds_out_another_device() -> None:
+    data = data_of([2**n for n in range(12)], device=[n % 4 for n in range(12)])
+    assert {int(by_device(data, 0.25, seed)[1].device[0]) for seed in range(30)} == {0, 1, 2, 3}
+
+
 def test_one_device_in_two_environments_is_one_device() -> None:
     data = data_of([1, 2], device=[0, 1])
     same = DataSet(

@@ -6,9 +6,11 @@ import numpy as np
 
 from tunewise.decision import canonical
 from tunewise.errors import InvalidData
-from tunewise.formats.dataset import DataSet, Floats, Numbers
+from tunewise.formats.dataset import DataSet, Flags, Floats, Numbers
 
 _DIGITS = 3  # problems whose numbers agree so far are the same one measured again, and would leak over a split
+
+_AS_NEAR = 0.02  # of the problems: devices measured on almost as many are equally good to hold out, so the seed chooses
 
 
 def by_problem(data: DataSet, share: float = 0.3, seed: int = 0) -> tuple[DataSet, DataSet]:
@@ -21,8 +23,11 @@ def by_problem(data: DataSet, share: float = 0.3, seed: int = 0) -> tuple[DataSe
 
 
 def by_device(data: DataSet, share: float = 0.3, seed: int = 0) -> tuple[DataSet, DataSet]:
-    """Return the data to learn from and the data of held-out devices: at least one, about `share` of them."""
-    return _two_sides(data, device_groups(data), share, seed, "devices")
+    """Return the data to learn from and, of devices with nearest to `share` of the problems, the data held out.
+
+    The seed picks among all sets of devices that come as near, give or take two problems in a hundred.
+    """
+    return _two_sides(data, device_groups(data), share, seed, "devices", is_few=True)
 
 
 def folds(data: DataSet, count: int = 5, seed: int = 0) -> Iterator[tuple[DataSet, DataSet]]:
@@ -70,20 +75,45 @@ def device_groups(data: DataSet) -> Numbers:
     return np.array(numbers, dtype=np.int64)[data.device]
 
 
-def _two_sides(data: DataSet, group: Numbers, share: float, seed: int, things: str) -> tuple[DataSet, DataSet]:
+def _two_sides(
+    data: DataSet, group: Numbers, share: float, seed: int, things: str, *, is_few: bool = False
+) -> tuple[DataSet, DataSet]:
     if not 0 < share < 1:
         raise InvalidData(f"a share of {share} cannot be held out; give one between 0 and 1")
     sizes = np.bincount(group)
     present = np.flatnonzero(sizes)
     if len(present) < 2:
         raise InvalidData(f"{data.decision}: {len(present)} different {things} cannot be split in two")
-    order = np.random.default_rng(seed).permutation(present)
-    before = np.cumsum(sizes[order]) - sizes[order]
-    held = before < round(share * len(group))
-    held[0], held[-1] = True, False
+    chance = np.random.default_rng(seed)
+    order = chance.permutation(present)
     is_held = np.zeros(len(sizes), dtype=np.bool_)
-    is_held[order] = held
+    is_held[order] = _nearest(sizes[order], share, chance) if is_few else _first(sizes[order], share)
     return data.take(~is_held[group]), data.take(is_held[group])
+
+
+def _first(sizes: Numbers, share: float) -> Flags:
+    """Return the first of many groups until they have the share; one of them at least, and never all."""
+    before = np.cumsum(sizes) - sizes
+    held: Flags = before < round(share * int(sizes.sum()))
+    held[0], held[-1] = True, False
+    return held
+
+
+def _nearest(sizes: Numbers, share: float, chance: np.random.Generator) -> Flags:
+    """Return groups, never none or all, that together are nearest to the share; of several such sets one by chance."""
+    reached = [1]  # bit n says whether some of the groups so far have n problems together
+    for size in sizes.tolist():
+        reached.append(reached[-1] | reached[-1] << size)
+    total = int(sizes.sum())
+    bits = np.frombuffer(bin(reached[-1])[:1:-1].encode(), dtype=np.uint8)
+    sums = np.flatnonzero(bits == ord("1"))[1:-1]
+    apart = np.abs(sums - share * total)
+    left = int(chance.choice(sums[apart <= apart.min() + _AS_NEAR * total]))
+    held = np.zeros(len(sizes), dtype=np.bool_)
+    for place in reversed(range(len(sizes))):
+        held[place] = not reached[place] >> left & 1
+        left -= int(sizes[place]) * int(held[place])
+    return held
 
 
 def _alike(columns: list[Floats], count: int) -> Numbers:
