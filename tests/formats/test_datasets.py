@@ -2,10 +2,14 @@
 
 import gzip
 import os
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from tunewise.decision import Failure, Problem, Subject, Timing, Trial, Verdict
@@ -112,6 +116,23 @@ def test_a_header_that_does_not_speak_for_itself_is_refused_with_the_way_out(tmp
         read([written(tmp_path / "a.csv", "a,b\n1,2\n")])
     with pytest.raises(InvalidFile, match="no column 'k'"):
         read([written(tmp_path / "a.csv", "a,b\n1,2\n")], naming=Naming(problem=("k",)))
+
+
+@pytest.mark.parametrize("rows", ["", "8,1,2\n"])
+def test_a_wide_table_of_one_config_is_told_so(tmp_path: Path, rows: str) -> None:
+    with pytest.raises(InvalidFile, match=r"one config only, c0 \(c0_r0, c0_r1\); add those of a second one"):
+        read([written(tmp_path / "a.csv", "f_n,c0_r0,c0_r1\n" + rows)])
+
+
+@pytest.mark.parametrize("column", ["f_n", "p_tile"])
+@pytest.mark.parametrize(("value", "kind"), [(Decimal("1.5"), "decimal128"), (datetime(2020, 1, 1), "timestamp")])
+def test_values_that_are_no_numbers_or_words_are_refused_by_their_kind(
+    tmp_path: Path, column: str, value: object, kind: str
+) -> None:
+    columns = {"f_n": [8, 9], "p_tile": [1, 2], "t0": [1.0, 2.0], column: [value, value]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(InvalidFile, match=rf"holds {kind}.* in its column {column}; write it as numbers"):
+        read([tmp_path / "a.parquet"])
 
 
 @pytest.mark.parametrize("mark", [";", "\t"])

@@ -100,13 +100,17 @@ def _check_header(header: Sequence[str], naming: Naming, file: str) -> None:
 
 def _wide(header: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the choices of a wide table with their columns of samples, in order of the rounds; empty if it is none."""
+    found = _rounds(header)
+    return {} if len(found) < 2 or CHOICE in header or _samples(header) else found
+
+
+def _rounds(header: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return columns such as c0_r0 and c0_r1 by what comes before the number of the round, in order of the rounds."""
     found: dict[str, list[tuple[int, str]]] = {}
     for name in header:
         parts = _WIDE.fullmatch(name)
         if parts and not name.startswith((_FEATURE, _PARAM, *_FACT)):
             found.setdefault(parts[1], []).append((int(parts[2]), name))
-    if len(found) < 2 or CHOICE in header or _samples(header):
-        return {}
     return {choice: tuple(name for _, name in sorted(columns)) for choice, columns in found.items()}
 
 
@@ -153,6 +157,9 @@ def _unit_s(samples: Sequence[str], given: str | None, file: str) -> float | Non
 def _untold(header: Sequence[str], file: str, has_features: bool, has_params: bool) -> str:
     if len(header) == 1 and any(mark in header[0] for mark in _OTHER_MARKS):
         return f"{file} has one column, {header[0]!r}; put commas between its cells"
+    if has_features and not has_params and not _samples(header) and len(rounds := _rounds(header)) == 1:
+        choice, columns = next(iter(rounds.items()))
+        return f"{file} has samples of one config only, {choice} ({_shown(columns)}); add those of a second one"
     lacks = "features" if not has_features else "configs" if not has_params else "samples"
     return (
         f"{file} does not show which of its columns are {lacks} ({_shown(header)}); name them: "

@@ -5,7 +5,7 @@ from typing import Any
 
 from tunewise.errors import InvalidFile
 from tunewise.formats.arrow import JSON_MARK, Sheet, arrow_library
-from tunewise.formats.layout import Naming, layout
+from tunewise.formats.layout import Layout, Naming, layout
 from tunewise.formats.malformed import Faults, Loaded, Places
 from tunewise.formats.tabular import data_of
 
@@ -27,6 +27,7 @@ def read(path: Path, naming: Naming) -> Loaded:
         with parquet.ParquetFile(path) as file:
             _check_size(path, file.metadata)
             told = layout(file.schema_arrow.names, naming, str(path))
+            _check_kinds(path, file.schema_arrow, told)
             table = file.read(columns=list(told.columns))
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidFile(f"{path} is not a sound Parquet file: {str(error).splitlines()[0]}") from None
@@ -55,6 +56,24 @@ def _check_size(path: Path, metadata: Any) -> None:
             f"{path} holds {metadata.num_rows} rows of {cells} cells; at most {_MAX_ROWS} rows, {_MAX_CELLS} cells and "
             f"{_MAX_BYTES >> 30} GiB are read at once: cut it into smaller files"
         )
+
+
+def _check_kinds(path: Path, schema: Any, told: Layout) -> None:
+    """Raise InvalidFile for a feature or parameter whose values are no numbers, switches or words."""
+    for name in (*told.features.values(), *told.params.values()):
+        kind = schema.field(name).type
+        if not _is_scalar(kind):
+            raise InvalidFile(
+                f"{path} holds {kind} in its column {name}; write it as numbers (double) or words (string)"
+            )
+
+
+def _is_scalar(kind: Any) -> bool:
+    types = arrow_library().types
+    if types.is_dictionary(kind):
+        return _is_scalar(kind.value_type)
+    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    return bool(is_number or types.is_null(kind) or str(kind) in ("string", "large_string", "string_view"))
 
 
 def _places(faults: Faults) -> Places:
