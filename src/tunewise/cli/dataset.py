@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tunewise.cli.data_files import Request, data_options, gather, listed
+from tunewise.cli.outputs import check_outputs
 from tunewise.cli.screen import Amount, Screen, count, example, json_option, pass_screen
 from tunewise.errors import InvalidFile
 from tunewise.session.ladder import show
@@ -110,8 +111,7 @@ def split(
     Repeats of one problem stay on one side. A file's name tells its format: .parquet, .csv, .txt for a log,
     .json or .msgpack for a diode data set.
     """
-    if out_train.resolve() == out_test.resolve():
-        raise click.UsageError("--out-train and --out-test are one file; give two.")
+    check_outputs({"--out-train": out_train, "--out-test": out_test}, request.files)
     data = gather(screen, request)
     from tunewise.learn.split import by_device, by_problem
 
@@ -141,6 +141,7 @@ def merge(screen: Screen, request: Request, out: Path, as_json: bool) -> None:
     They must be about one decision with the same features and parameters. Samples of a problem and config that several
     files have are put together.
     """
+    check_outputs({"--out": out}, request.files)
     data = gather(screen, request)
     written = {**_written(data, out), "notes": dict(data.notes)}
     if as_json:
@@ -170,6 +171,7 @@ def export(screen: Screen, request: Request, out: Path, kind: Any, dry_run: bool
     No host, user or path is in it: a feature or fact called one is left out, and a word that names one is replaced by a
     digest. Of what failed only the kind is told.
     """
+    check_outputs({"--out": None if dry_run else out}, request.files)
     data = gather(screen, request)
     from tunewise.formats.datasets import fields, format_of
     from tunewise.formats.sharing import Veil, shareable

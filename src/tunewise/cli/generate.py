@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from tunewise import models
+from tunewise.cli.outputs import check_outputs
 from tunewise.cli.screen import Screen, example, json_option, one_line, pass_screen
 from tunewise.codegen import LANGUAGES
 from tunewise.codegen import generate as source_of
@@ -58,6 +59,8 @@ def generate(
     `rank`, a header for C and C++, a class for PyTorch's AutoHeuristic, a file for Helion's aot_kernel, or a drawing of
     the tree in DOT or SVG.
     """
+    is_shown = out == _STDOUT
+    check_outputs({"--out": None if is_shown else out}, [model])
     learned = models.load(model)
     if lang != HELION and (kernel is not None or features):
         raise click.UsageError(f"--kernel and --feature are for --lang helion, not {lang}")
@@ -65,7 +68,6 @@ def generate(
         text = helion_source(learned, _places(features), kernel=kernel)
     else:
         text = _drawn(learned) if lang == SVG else source_of(learned, lang)
-    is_shown = out == _STDOUT
     if not is_shown:
         write_whole(out, text.encode())
     if as_json:

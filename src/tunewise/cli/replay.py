@@ -10,6 +10,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tunewise import search
+from tunewise.cli.outputs import check_outputs
 from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
 from tunewise.errors import InvalidFile
 from tunewise.report.curves import Line, picture
@@ -70,13 +71,14 @@ def replay(
     FILE is a Kernel Tuner cache or a T4 file, plain or .gz, or a `tunewise store export`. Shown is the best time found
     over the best recorded time, the geometric mean over seeds, after so many evaluations; configs that fail count.
     """
+    svg = svg or (_PICTURE if compare else None)
+    check_outputs({"--svg": svg}, [*files, *options["priors"]])
     contest = Contest(tuple(files), compare or (strategy,), **options)
     for recording in recordings(contest):
         if recording.remark:
             screen.say(f"warning: {recording.name}: {recording.remark}")
     with _watching(screen) as progress:
         scores = hold(contest, jobs=jobs or len(os.sched_getaffinity(0)), progress=progress)
-    svg = svg or (_PICTURE if compare else None)
     if svg is not None:
         _draw(svg, scores)
         screen.say(f"curves drawn into {svg}")

@@ -7,6 +7,7 @@ import click
 
 from tunewise.cli.data_files import Request, data_options, gather
 from tunewise.cli.fitting import check_fit
+from tunewise.cli.outputs import check_outputs
 from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
 from tunewise.errors import NotFound
 from tunewise.models import load
@@ -36,6 +37,7 @@ def report(screen: Screen, request: Request, model: Path | None, out: Path, as_j
     DATA is what `tunewise train` takes; without it, what the store remembers of a --decision is used. The page needs no
     network and no script, and reads well on light and dark screens.
     """
+    check_outputs({"--out": out}, [*request.files, model])
     data = gather(screen, request)
     from tunewise.report.findings import gather as findings_of
     from tunewise.report.page import save

@@ -11,6 +11,7 @@ import click
 from tunewise import settings
 from tunewise.cli.facts import of_answer
 from tunewise.cli.home import at_home, sound_store
+from tunewise.cli.outputs import check_outputs
 from tunewise.cli.screen import Amount, Screen, count, example, json_option, pass_screen, seconds
 from tunewise.cli.torch_machine import ready, threads_option
 from tunewise.cli.torch_shapes import Wanted, of_shape, shape_options, shown
@@ -122,6 +123,7 @@ def collect(
     Inductor has for each are compiled, their results compared, and timed. The store keeps everything: what is known
     is not measured again, and the same command goes on where it was stopped.
     """
+    check_outputs({"--out": target.path, "--record": record}, [wanted.shapeset, wanted.script])
     sound_store()
     with ready(screen, measuring.threads):
         shapes = wanted.shapes(screen)
@@ -158,6 +160,7 @@ def create_validation(
     As `collect`, with shapes drawn by another seed; ARGUMENTS are those of a script. No shape is measured that is in
     the store or in --data-dir: models learn from these. What is measured is kept apart, in `validation` of the home.
     """
+    check_outputs({"--out": target.path}, [wanted.shapeset, wanted.script])
     known = known_sizes(data_dir)
     with ready(screen, measuring.threads):
         shapes = wanted.shapes(screen, known)

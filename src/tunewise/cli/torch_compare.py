@@ -10,6 +10,7 @@ import click
 
 from tunewise.cli.facts import of_answer
 from tunewise.cli.home import FORGETS, at_home
+from tunewise.cli.outputs import check_outputs
 from tunewise.cli.screen import Amount, Screen, count, example, json_option, pass_screen, seconds
 from tunewise.cli.torch_collect import SPACES
 from tunewise.cli.torch_machine import ready, threads_option
@@ -82,6 +83,7 @@ def compare(
     is kept. ARGUMENTS are those of a script.
     """
     ctx.meta[FORGETS] = True
+    check_outputs({"--out": out}, [models, solutions, wanted.shapeset])
     learning.load(models)
     ways = ways_of(top, variants=search_space.upper() == "EXHAUSTIVE", measured=measured)
     known = () if solutions is None else read_solutions(solutions).solutions

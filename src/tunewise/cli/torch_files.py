@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tunewise.cli.outputs import check_outputs
 from tunewise.cli.problems import Pairs
 from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
 from tunewise.cli.torch_shapes import WIDE
@@ -40,6 +41,7 @@ def convert(screen: Screen, source: Path, target: Path, new_schema: bool, as_jso
         from tunewise.formats.diode_data import convert as converted
     except ModuleNotFoundError as error:
         raise MissingPart(f"data sets need {error.name}; run: pip install 'tunewise[learn]'") from None
+    check_outputs({"TARGET": target}, [source])
     rows = converted(source, target, is_renewed=new_schema)
     if as_json:
         screen.json({"file": str(target), "rows": rows})
@@ -80,6 +82,7 @@ def export(
     It is for GPUs, and can be made without one. Products are answered by memory, tables and models; without any
     product named, it is everything that was tuned on that device. What nothing is known of is left out.
     """
+    check_outputs({"--out": out}, [shapeset, models])
     asked: dict[str, list[dict[str, Any]]] = {op: [dict(problem) for problem in problems]} if problems else {}
     for shape in shapeset_shapes(shapeset, ops=_OPS, limits=WIDE) if shapeset is not None else ():
         asked.setdefault(shape.op, []).append(dict(shape.features))

@@ -9,6 +9,7 @@ import click
 
 from tunewise import models
 from tunewise.cli.data_files import Request, data_options, gather
+from tunewise.cli.outputs import check_outputs
 from tunewise.cli.problems import Pairs
 from tunewise.cli.screen import Amount, Screen, count, example, json_option, one_line, pass_screen
 from tunewise.codegen import dot_source
@@ -67,6 +68,7 @@ def train(
         raise click.UsageError("A net has no tree to be drawn: leave out --save-dot, or use another --learner.")
     if no_fence and options["fence"] is not None:
         raise click.UsageError("Give --fence or --no-fence, and not both.")
+    check_outputs({"--out": out, "--save-dot": save_dot}, request.files)
     data = gather(screen, request)
     if no_fence:
         options["fence"] = {}
