@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from tiled import CONFIGS, tiled
 
+from tunewise.errors import InvalidData
 from tunewise.formats import datasets
 from tunewise.formats.dataset import DataSet
 from tunewise.learn.gbdt import GbdtLearner
+from tunewise.learn.net import NetLearner
 from tunewise.learn.options import Training
 from tunewise.learn.ranker import Budget, RankerLearner
 from tunewise.learn.regression import RegressionLearner
@@ -80,6 +82,28 @@ def test_the_default_and_what_is_always_included_are_ranked_too() -> None:
     made = QuickRanker().fit(tiled(12), Training(always_included=(named,)))
     assert dict(named) in made.choices
     assert made.choices[made.default or 0] == CONFIGS[0]
+
+
+@pytest.mark.parametrize("learner", [QuickRanker(), RegressionLearner()])
+def test_rankings_of_pairs_are_as_long_as_asked(learner: RankerLearner | RegressionLearner) -> None:
+    data = tiled(12)
+    made = learner.fit(data, Training(ranking=3))
+    assert 1 < len(made.rank(data.problem(0))) <= 3
+    assert "regret" not in made.card.scores  # that of a ranking of all configs would flatter it
+
+
+def test_of_one_ranked_config_it_is_the_one_that_loses_least() -> None:
+    data = tiled(40)
+    made = QuickRanker().fit(data, Training(ranking=1))
+    assert made.choices == (validate(made, data).best_single,)
+
+
+@pytest.mark.parametrize("learner", [QuickRanker(), RegressionLearner(), NetLearner()])
+def test_learners_without_leaves_refuse_a_word_on_leaves(
+    learner: RankerLearner | RegressionLearner | NetLearner,
+) -> None:
+    with pytest.raises(InvalidData, match=f"leaves of a tree, and the learner {learner.name} has none"):
+        learner.fit(tiled(6), Training(unsafe=lambda config, data: True))
 
 
 def test_equal_data_and_seeds_give_equal_models() -> None:

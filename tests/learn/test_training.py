@@ -133,6 +133,17 @@ def test_auto_makes_a_tree_of_few_choices() -> None:
     assert train(crossing(40), quick()).card.learner == "tree"
 
 
+def test_auto_makes_a_tree_where_leaves_may_be_unsafe() -> None:
+    assert train(flat(choices=5), quick(portfolio=2, unsafe=lambda config, data: False)).card.learner == "tree"
+
+
+def test_the_card_of_a_short_ranking_tells_what_that_ranking_loses() -> None:
+    times = np.where(np.arange(40)[:, None] < 20, [1.0, 3.0], [3.0, 1.0])
+    data = measured({"n": list(range(1, 41))}, times)
+    scores = train(data, quick(ranking=1), "regression").card.scores
+    assert scores["regret"] > 1.7  # either config is right on half of the problems
+
+
 def test_an_unknown_learner_is_named_with_those_there_are() -> None:
     with pytest.raises(NotFound, match=r"no learner 'oracle'; the learners are auto, tree"):
         train(flat(), quick(), "oracle")
@@ -144,7 +155,7 @@ def test_learners_have_names_of_their_own() -> None:
 
 
 def test_options_that_make_no_sense_are_refused() -> None:
-    for options in ({"portfolio": 0}, {"test_share": 1.0}, {"margin": 0.5}):
+    for options in ({"portfolio": 0}, {"ranking": 0}, {"test_share": 1.0}, {"margin": 0.5}):
         with pytest.raises(InvalidData, match=next(iter(options))):
             Training(**options)  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ from tunewise.learn.descent import Descent, Examples, Run, Watch, descend, torch
 from tunewise.learn.keeping import Loss, folds_of, lost, offer, together
 from tunewise.learn.options import Epoch, Training
 from tunewise.learn.pairs import Pairs, pairs
-from tunewise.learn.ranker import Made, ranked_choices
+from tunewise.learn.ranker import Made, check_leafless, ranked_choices, scores_of
 from tunewise.models import Columns, Level, Model, Net, Scale, Word
 from tunewise.models.scoring import inputs, outputs, seen
 
@@ -45,6 +45,7 @@ class NetLearner:
 
     def fit(self, data: DataSet, options: Training) -> Model:
         """Return a model whose body is a net; raises MissingPart without PyTorch."""
+        check_leafless(self.name, options)
         torch_module()
         table = pairs(data, options, _MOST_ROWS)
         sample = table.sampled(_ROWS_TO_CHOOSE, options.seed)
@@ -54,7 +55,7 @@ class NetLearner:
         descent = _shortened(descent_of(options), examples, [run.share for run, _ in folds])
         run = descend(examples, descent, hear=_hearing(options, "net"))
         body = Net(ready.scales, run.layers, level=_level(ready, table, options))
-        scores = together([loss for _, loss in folds]).scores if folds else {}
+        scores = scores_of(together([loss for _, loss in folds]) if folds else None, options)
         chosen = ranked_choices(data, table, options, _MOST_CHOICES)
         return Made(self.name, ready.columns, body, scores).model(data, chosen)
 

@@ -30,7 +30,10 @@ class Training:
     `grid` maps names of these options to values that are tried, e.g. `{"max_leaves": (8, 16)}`. A hook gets values,
     never files: `filter_rows` returns the data to learn from, `add_features` maps the name of a feature to a function
     of a problem, `weights` returns a number for every problem, and `unsafe` says of the config a leaf would answer
-    and the data of the problems in that leaf whether the leaf must abstain.
+    and the data of the problems in that leaf whether the leaf must abstain; learners without leaves refuse that one.
+
+    `ranking` cuts what a leaf of a tree ranks. The other learners rank the same configs for every problem: for them
+    it is so many configs that together lose least, besides those that are always included.
     """
 
     seed: int = 0
@@ -61,7 +64,7 @@ class Training:
     margin: float = 2.0  # at least so many times beyond the sizes seen a model still answers
 
     def __post_init__(self) -> None:
-        for name in ("portfolio", "max_depth", "max_leaves", "contenders", "epochs", "batch_size"):
+        for name in ("portfolio", "max_depth", "max_leaves", "ranking", "contenders", "epochs", "batch_size"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InvalidData(f"{name}={getattr(self, name)} is less than 1")
         if not 0 < self.learning_rate <= 1:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from msgspec import structs
 
-from tunewise.errors import InvalidModel
+from tunewise.errors import InvalidData, InvalidModel
 from tunewise.formats.dataset import DataSet, Floats
 from tunewise.learn.boosting import Objective, Plan, guesses
 from tunewise.learn.columns import needed
@@ -15,7 +16,10 @@ from tunewise.learn.keeping import Loss, Offer, boosted_on, folds_of, lost, offe
 from tunewise.learn.lawful import lawful
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import Pairs, contenders, pairs, settings_of
-from tunewise.learn.teacher import always_in, by_parameters, teaching_for
+from tunewise.learn.portfolio import cover
+from tunewise.learn.regret import expected
+from tunewise.learn.teacher import always_in, by_parameters, named_in, teaching_for
+from tunewise.learn.tree import sampled, weights_of
 from tunewise.models import Body, Card, Columns, Forest, Model
 
 _MOST_ROWS = 200_000  # to learn from, and fewer to choose columns by: more add minutes and hardly any knowledge
@@ -63,14 +67,14 @@ class RankerLearner:
 
     def fit(self, data: DataSet, options: Training) -> Model:
         """Return a model whose body is a forest over problem and config; raises MissingPart without LightGBM."""
+        check_leafless(self.name, options)
         table = pairs(data, options, _MOST_ROWS)
         sample = table.sampled(_ROWS_TO_CHOOSE, options.seed)
         way, loss = choose_way(sample, self.budget, options, may_be_lawful=teaching_for(data) is by_parameters)
         chosen = ranked_choices(data, table, options, self.budget.choices)
         settings = settings_of(data)[1][chosen]
         columns, forest = grown(table, offer(sample, options.seed), way, options.seed, settings)
-        made = Made(self.name, columns, forest, {} if loss is None else loss.scores)
-        return made.model(data, chosen)
+        return Made(self.name, columns, forest, scores_of(loss, options)).model(data, chosen)
 
 
 @dataclass(frozen=True)
@@ -87,16 +91,38 @@ class Made:
         return Model(
             card=Card(decision=data.decision, learner=self.learner, scores=self.scores),
             choices=tuple(dict(data.configs[number]) for number in chosen),  # type: ignore[arg-type]
-            default=None if data.default is None else chosen.index(data.default),
+            default=chosen.index(data.default) if data.default in chosen else None,
             columns=self.columns,
             body=self.body,
         )
 
 
 def ranked_choices(data: DataSet, table: Pairs, options: Training, most: int) -> list[int]:
-    """Return the numbers of the configs that a model ranks: those that may win, the best on the whole first."""
+    """Return the numbers of the configs that a model ranks: those that may win, the best on the whole first.
+
+    Where the options say how many are ranked, it is so many of them that together lose least. The default is one only
+    if it earns a place: a program falls back on it anyway.
+    """
     most = most if options.contenders is None else options.contenders
-    return [int(number) for number in contenders(table, most, always_in(data, options))]
+    chosen = contenders(table, most, always_in(data, options))
+    if options.ranking is not None:
+        some = sampled(data, options.seed)
+        always = np.flatnonzero(np.isin(chosen, named_in(data, options))).tolist()
+        places = cover(expected(some)[:, chosen], weights_of(some, options), options.ranking, always)
+        chosen = chosen[places]
+    return [int(number) for number in chosen]
+
+
+def scores_of(loss: Loss | None, options: Training) -> dict[str, float]:
+    """Return what a card says of a loss: nothing if all configs were ranked for it, and fewer will be."""
+    return {} if loss is None or options.ranking is not None else loss.scores
+
+
+def check_leafless(name: str, options: Training) -> None:
+    """Raise InvalidData for options that only a tree with choices in its leaves can follow."""
+    if options.unsafe is not None:
+        way = "use the learner tree, or leave it out"
+        raise InvalidData(f"unsafe is about the leaves of a tree, and the learner {name} has none; {way}")
 
 
 def choose_way(table: Pairs, budget: Budget, options: Training, *, may_be_lawful: bool) -> tuple[Way, Loss | None]:

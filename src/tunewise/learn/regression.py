@@ -13,7 +13,7 @@ from tunewise.learn.forests import Nodes, evaluate, from_sklearn, renumbered, us
 from tunewise.learn.keeping import Loss, Offer, folds_of, lost, offer, smallest, together
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import Pairs, contenders, pairs
-from tunewise.learn.ranker import Made, ranked_choices
+from tunewise.learn.ranker import Made, check_leafless, ranked_choices, scores_of
 from tunewise.models import Forest, Model, Word
 
 _MOST_ROWS, _ROWS_TO_CHOOSE = 60_000, 8_000
@@ -30,17 +30,18 @@ class RegressionLearner:
 
     def fit(self, data: DataSet, options: Training) -> Model:
         """Return a model whose body is a forest of one tree; raises MissingPart without the extra `learn`."""
+        check_leafless(self.name, options)
         table = pairs(data, options, _MOST_ROWS)
         sample = table.sampled(_ROWS_TO_CHOOSE, options.seed)
-        leaves, scores = _choose(sample, options)
+        leaves, loss = _choose(sample, options)
         offered = offer(sample, options.seed)
         forest = Forest((_grow(table, offered, leaves, options.seed),))
         columns, places = needed(table.problem_inputs, table.config_inputs, offered.derived, used(forest))
-        made = Made(self.name, columns, renumbered(forest, places), scores)
+        made = Made(self.name, columns, renumbered(forest, places), scores_of(loss, options))
         return made.model(data, ranked_choices(data, table, options, _MOST_CHOICES))
 
 
-def _choose(table: Pairs, options: Training) -> tuple[int, dict[str, float]]:
+def _choose(table: Pairs, options: Training) -> tuple[int, Loss | None]:
     """Return how many leaves do best, and how such trees did."""
     sizes = [leaves for leaves in _LEAVES if leaves <= 2 * options.max_leaves] or [options.max_leaves]
     losses: list[list[Loss]] = []
@@ -49,10 +50,10 @@ def _choose(table: Pairs, options: Training) -> tuple[int, dict[str, float]]:
         trees = [_grow(known, offered, leaves, options.seed) for leaves in sizes]
         losses.append([lost(held_out, _guesses(nodes, known, held_out, offered)) for nodes in trees])
     if not losses:
-        return sizes[0], {}
+        return sizes[0], None
     every = [together(folds) for folds in zip(*losses, strict=True)]
     place = smallest([(leaves, loss.mean) for leaves, loss in zip(sizes, every, strict=True)], tolerance=0.0)
-    return sizes[place], every[place].scores
+    return sizes[place], every[place]
 
 
 def _grow(table: Pairs, offered: Offer, leaves: int, seed: int) -> Nodes:

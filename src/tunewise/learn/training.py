@@ -100,8 +100,11 @@ def _fits(data: DataSet, options: Training, name: str) -> list[tuple[Learner, Tr
 
 
 def _candidates(data: DataSet, options: Training) -> list[Learner]:
-    """Return the learners to compare: a tree says all there is to say of few choices, a forest ranks many."""
-    if len(data.configs) <= options.portfolio:
+    """Return the learners to compare: a tree says all there is to say of few choices, a forest ranks many.
+
+    What is said of leaves, a tree alone can follow.
+    """
+    if len(data.configs) <= options.portfolio or options.unsafe is not None:
         return [TreeLearner()]
     return [learner for learner in LEARNERS if learner.name in ("tree", "ranker")]
 
