@@ -119,7 +119,7 @@ def costs_of(model: Model, data: DataSet) -> list[float]:
     """Return the log regret of what is deployed: the first that a model ranks of what is offered, or else ATen."""
     costs, tried = charged(data), ~np.isnan(data.times_s)
     firsts = (
-        next((number for number in ranking if tried[row, number]), data.default)
+        next((number for number in ranking if number >= 0 and tried[row, number]), data.default)
         for row, ranking in enumerate(ranked(model, data))
     )
     return [float(costs[row, first]) for row, first in enumerate(firsts)]

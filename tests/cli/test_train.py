@@ -205,3 +205,20 @@ def test_the_way_out_that_autoheuristic_is_refused_with_is_one(
     for words in (["--no-fence"], ["--fence", "hardware.kind=cuda"]):
         cli("train", known, "--out", out, *words)
         assert cli("generate", out, "--lang", "autoheuristic").exit_code == 0
+
+
+def test_validation_on_data_that_a_model_has_seen_says_so(
+    cli: Callable[..., Result], asked: Callable[..., Any], files: Path, model: Path
+) -> None:
+    assert asked("validate", model, files / "known.csv")["is_seen"]
+    assert "warning: the model was learned from these very data" in cli("validate", model, files / "known.csv").stderr
+
+
+def test_validation_tells_how_often_an_unmeasured_config_was_chosen(
+    cli: Callable[..., Result], files: Path, model: Path
+) -> None:
+    few = files / "few.csv"
+    few.write_text("f_n,f_dtype,choice,is_default,t0\n3,f4,small,1,1e-3\n5000,f4,small,1,3e-3\n")
+    result = cli("validate", model, few, "--decision", "grow")
+    assert "1 by a config never measured there and taken as the default; noise floor unknown" in result.stdout
+    assert "warning" not in result.stderr

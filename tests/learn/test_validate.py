@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 import pytest
-from measured import measured
+from measured import crossing, measured
 
 from tunewise.errors import InvalidData
 from tunewise.formats.dataset import DataSet
+from tunewise.learn.options import Training
+from tunewise.learn.training import train
 from tunewise.learn.validate import validate
 
 
@@ -62,6 +64,37 @@ def test_what_was_never_tried_is_counted_and_scored_as_the_default() -> None:
     assert found.regrets["ours"] == pytest.approx([1, 1, 1, 1])
 
 
+def test_a_choice_that_is_not_in_the_data_is_unmeasured_and_the_next_one_takes_no_credit() -> None:
+    choices = ({"choice": "elsewhere"}, {"choice": "c1"}, {"choice": "c2"})
+    found = validate(Table({1: [0, 1], 2: [1], 3: [0, 2], 4: []}, choices), data())
+    assert found.counts == {"correct": 0, "wrong": 1, "unsure": 1, "unmeasured": 2}
+    assert found.coverage == 0.75
+    assert found.regrets["ours"] == pytest.approx([2, 2, 4, 1])  # c0, the default, on the first and the third
+    assert found.top[3] == pytest.approx(2 ** (1 / 4))  # the second choice counts among three
+    assert found.worst[0].chosen == {"choice": "elsewhere"}
+
+
+@pytest.mark.parametrize(("samples", "noise"), [(1, None), (2, 1.0)])
+def test_noise_of_single_samples_is_unknown(samples: int, noise: float | None) -> None:
+    found = validate(Table({1: [0]}), measured({"n": [1]}, np.array([[1.0, 2.0, 3.0]]), samples=samples))
+    assert found.as_json()["noise_floor"] == noise
+    assert found.noise_floor == 1.0
+
+
+def test_a_model_is_known_to_have_seen_its_own_data() -> None:
+    known, other = crossing(30), crossing(30, seed=1)
+    model = train(known, Training(), "tree")
+    assert [validate(model, one).is_seen for one in (known, other)] == [True, False]
+    assert "learned from these very data" in validate(model, known).warnings[0]
+    assert not validate(model, other).warnings
+
+
+def test_data_of_another_decision_are_told() -> None:
+    model = train(crossing(30), Training(name="softmax"), "tree")
+    (warning,) = validate(model, crossing(30, seed=1)).warnings
+    assert "of the decision softmax and the data are of toy" in warning
+
+
 def test_the_baselines_are_there() -> None:
     found = validate(Table({1: [1], 2: [0], 3: [2], 4: [0]}), data())
     assert found.default_regret is not None
@@ -79,13 +112,13 @@ def test_categories_and_worst_problems_are_named() -> None:
     assert regret == pytest.approx(4)
 
 
-def test_rankings_may_be_configs_and_strangers_are_passed_over() -> None:
+def test_rankings_may_be_configs() -> None:
     @dataclass(frozen=True)
     class Configs:
         choices: tuple[dict[str, str], ...] = ()
 
         def rank(self, features: Mapping[str, object]) -> list[dict[str, str]]:
-            return [{"choice": "unheard of"}, {"choice": "c1"}]
+            return [{"choice": "c1"}, {"choice": "unheard of"}]
 
     assert validate(Configs(), data()).regrets["ours"] == pytest.approx([1, 2, 2, 3])
 

@@ -42,7 +42,8 @@ def validate(
     """Judge a model on measurements.
 
     MODEL is a file of `tunewise train` or a Python module of `tunewise generate`. Regret is the time of what was chosen
-    over the best time measured; where the model abstains, the default is taken. Give problems it was not trained on.
+    over the best time measured; where the model abstains, or names what was never measured, the default is taken. Give
+    problems it was not trained on.
     Of a model that predicts times, the errors of these are told too.
     """
     judged = _load(model)
@@ -52,6 +53,8 @@ def validate(
 
     found = judge(judged, data, worst=_WORST_JSON if worst is None else worst)
     times = _prediction(judged, data, _WORST_JSON if worst is None else worst, by, is_wanted=bool(by))
+    for warning in found.warnings:
+        screen.say(f"warning: {warning}")
     if as_json:
         screen.json({**found.as_json(), "prediction": None if times is None else times.as_json()})
         return
@@ -84,8 +87,10 @@ def _tell(screen: Screen, found: "Validation", worst: int) -> None:
         rows.append(("default", found.default_regret))
     columns = ("regret of", "geomean", "p95", "max")
     screen.table(columns, [_cells(*row) for row in rows], right=columns[1:])
-    problems = count(found.problems, "problem")
-    screen.show(f"{problems}, {found.coverage:.0%} answered; noise floor {found.noise_floor:.3f}")
+    problems, unmeasured = count(found.problems, "problem"), found.counts["unmeasured"]
+    noise = "unknown: one sample a row" if found.noise is None else f"{found.noise:.3f}"
+    never = f", {unmeasured} by a config never measured there and taken as the default" if unmeasured else ""
+    screen.show(f"{problems}, {found.coverage:.0%} answered{never}; noise floor {noise}")
     for case in found.worst[:worst]:
         chosen = "nothing" if case.chosen is None else show(case.chosen)
         line = f"{case.regret:.3f}  {show(case.problem)}: chose {chosen}, best {show(case.best)}"

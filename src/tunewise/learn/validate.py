@@ -8,12 +8,14 @@ import numpy as np
 
 from tunewise.decision import Config, Problem, canonical
 from tunewise.errors import InvalidData
-from tunewise.formats.dataset import DataSet, Floats, Numbers
+from tunewise.formats.dataset import DataSet, Flags, Floats, Numbers
 from tunewise.learn.data_report import noise_floor
 from tunewise.learn.regret import charged, log_regrets, with_times
+from tunewise.models import Model
 
 TOP = (1, 3, 5, 10)
 _WORST = 10  # problems that are named
+_NOT_THERE = -1  # the number of a config that the data do not have
 
 
 class Ranks(Protocol):
@@ -55,7 +57,8 @@ class Validation:
 
     `best_single` is the one choice that does best on these very problems, so its regret flatters it. `top` has the
     regret of the best of the first k choices. `counts` are AutoHeuristic's: correct (it named the fastest), wrong,
-    unsure (it abstained); and unmeasured: what it named was never tried there and is scored as the default.
+    unsure (it abstained); and unmeasured: what it named was never tried there, or is not in the data at all, and is
+    scored as the default. `warnings` are reasons to doubt the figures, each a sentence.
     """
 
     decision: str
@@ -68,11 +71,18 @@ class Validation:
     top: dict[int, float]
     speedup_over_default: float | None
     speedup_over_best_single: float
-    noise_floor: float
+    noise: float | None  # the noise floor; None: unknown, rows have one sample
     counts: dict[str, int]
     by_category: dict[str, dict[str, Spread]] = field(default_factory=dict)
     worst: tuple[Case, ...] = ()
     regrets: dict[str, Floats] = field(default_factory=dict)  # of every problem: ours, default, best_single
+    is_seen: bool = False  # the model was learned from these very data
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def noise_floor(self) -> float:
+        """The ratio of times below which a difference means nothing; 1 where that is unknown."""
+        return self.noise or 1.0
 
     def as_json(self) -> dict[str, Any]:
         """Return everything but the regrets of single problems as plain values."""
@@ -87,7 +97,7 @@ class Validation:
             "top": {str(k): regret for k, regret in self.top.items()},
             "speedup_over_default": self.speedup_over_default,
             "speedup_over_best_single": self.speedup_over_best_single,
-            "noise_floor": self.noise_floor,
+            "noise_floor": self.noise,
             "counts": dict(self.counts),
             "by_category": {
                 name: {word: spread.as_json() for word, spread in spreads.items()}
@@ -102,6 +112,8 @@ class Validation:
                 }
                 for case in self.worst
             ],
+            "is_seen": self.is_seen,
+            "warnings": list(self.warnings),
         }
 
 
@@ -113,14 +125,16 @@ def validate(model: Ranks, data: DataSet, *, default: Config | None = None, wors
     known = with_times(data if default is None else data.with_default(default))
     rankings = ranked(model, known)
     costs = charged(known)
-    first = np.array([ranking[0] if len(ranking) else -1 for ranking in rankings], dtype=np.int64)
+    answers = np.array([len(ranking) > 0 for ranking in rankings])
+    first = np.array([ranking[0] if len(ranking) else _NOT_THERE for ranking in rankings], dtype=np.int64)
     ours = answered(costs, first, known.default)
+    is_seen = _learned_from(model) == data.fingerprint
     single = int(costs.mean(axis=0).argmin())
     default_cost = None if known.default is None else costs[:, known.default]
     return Validation(
         decision=known.decision,
         problems=len(known),
-        coverage=float((first >= 0).mean()),
+        coverage=float(answers.mean()),
         regret=spread(ours),
         default_regret=None if default_cost is None else spread(default_cost),
         best_single_regret=spread(costs[:, single]),
@@ -128,21 +142,23 @@ def validate(model: Ranks, data: DataSet, *, default: Config | None = None, wors
         top={k: _top(costs, rankings, known.default, k) for k in TOP},
         speedup_over_default=None if default_cost is None else float(np.exp((default_cost - ours).mean())),
         speedup_over_best_single=float(np.exp((costs[:, single] - ours).mean())),
-        noise_floor=noise_floor(known.rows) or 1.0,
-        counts=_counts(known, first),
+        noise=noise_floor(known.rows),
+        counts=_counts(known, answers, first),
         by_category=_by_category(known, ours),
-        worst=_worst(known, first, ours, worst),
+        worst=_worst(model, known, first, ours, worst),
         regrets=_regrets(ours, default_cost, costs[:, single]),
+        is_seen=is_seen,
+        warnings=_warnings(model, data, is_seen=is_seen),
     )
 
 
 def ranked(model: Ranks, data: DataSet) -> list[Numbers]:
     """Return for every problem the numbers, in the data, of the configs a model ranks; none where it abstains.
 
-    A config that is not in the data cannot be judged and is passed over.
+    A config that is not in the data cannot be judged; it keeps its place, as -1.
     """
     known = {canonical.encode(dict(config)): number for number, config in enumerate(data.configs)}
-    mine = [known.get(canonical.encode(dict(choice)), -1) for choice in model.choices]
+    mine = [known.get(canonical.encode(dict(choice)), _NOT_THERE) for choice in model.choices]
     return [_numbers(model.rank(data.problem(number)), mine, known) for number in range(len(data))]
 
 
@@ -162,22 +178,24 @@ def spread(log_regret: Floats) -> Spread:
 
 
 def _numbers(ranking: Iterable[Any], mine: Sequence[int], known: Mapping[str, int]) -> Numbers:
-    found = [mine[item] if isinstance(item, int) else known.get(canonical.encode(dict(item)), -1) for item in ranking]
-    return np.array([number for number in found if number >= 0], dtype=np.int64)
+    found = [
+        mine[item] if isinstance(item, int) else known.get(canonical.encode(dict(item)), _NOT_THERE) for item in ranking
+    ]
+    return np.array(found, dtype=np.int64)
 
 
 def _top(costs: Floats, rankings: Sequence[Numbers], default: int | None, k: int) -> float:
-    abstained = answered(costs, np.full(len(costs), -1), default)
+    fallback = answered(costs, np.full(len(costs), _NOT_THERE), default)
+    every = np.column_stack([costs, fallback])  # the last column is that of what is not there
     best = [
-        costs[number, ranking[:k]].min() if len(ranking) else abstained[number]
+        every[number, ranking[:k]].min() if len(ranking) else fallback[number]
         for number, ranking in enumerate(rankings)
     ]
     return float(np.exp(np.mean(best)))
 
 
-def _counts(data: DataSet, first: Numbers) -> dict[str, int]:
-    regret = log_regrets(data)[np.arange(len(data)), first]
-    answers = first >= 0
+def _counts(data: DataSet, answers: Flags, first: Numbers) -> dict[str, int]:
+    regret = np.where(first >= 0, log_regrets(data)[np.arange(len(data)), first], np.nan)
     correct, unmeasured = answers & (regret <= 0), answers & np.isnan(regret)
     return {
         "correct": int(correct.sum()),
@@ -196,14 +214,37 @@ def _by_category(data: DataSet, ours: Floats) -> dict[str, dict[str, Spread]]:
     return found
 
 
-def _worst(data: DataSet, first: Numbers, ours: Floats, count: int) -> tuple[Case, ...]:
+def _worst(model: Ranks, data: DataSet, first: Numbers, ours: Floats, count: int) -> tuple[Case, ...]:
     best = np.nanargmin(data.times_s, axis=1)
     cases = []
     for number in np.argsort(-ours, kind="stable")[:count]:
-        answer = int(first[number]) if first[number] >= 0 else data.default
-        chosen = None if answer is None else data.configs[answer]
-        cases.append(Case(data.problem(number), chosen, data.configs[best[number]], float(np.exp(ours[number]))))
+        problem = data.problem(number)
+        chosen = data.configs[first[number]] if first[number] >= 0 else _elsewhere(model, problem, data)
+        cases.append(Case(problem, chosen, data.configs[best[number]], float(np.exp(ours[number]))))
     return tuple(cases)
+
+
+def _elsewhere(model: Ranks, problem: Problem, data: DataSet) -> Config | None:
+    """Return the config that a model names and the data lack, or the default where it names none."""
+    for named in model.rank(problem):
+        return dict(model.choices[named] if isinstance(named, int) else named)
+    return None if data.default is None else data.configs[data.default]
+
+
+def _learned_from(model: Ranks) -> str | None:
+    """Return the fingerprint of the data that a model was learned from, where it tells."""
+    return model.card.fingerprint if isinstance(model, Model) else getattr(model, "fingerprint", None)
+
+
+def _warnings(model: Ranks, data: DataSet, *, is_seen: bool) -> tuple[str, ...]:
+    found = []
+    if is_seen:
+        found.append("the model was learned from these very data, so the figures flatter it; give problems held out")
+    decision = model.card.decision if isinstance(model, Model) else getattr(model, "decision", None)
+    if decision is not None and decision != data.decision:
+        way = f"if they are about one decision, name it: --decision {decision}"
+        found.append(f"the model is of the decision {decision} and the data are of {data.decision}; {way}")
+    return tuple(found)
 
 
 def _regrets(ours: Floats, default: Floats | None, single: Floats) -> dict[str, Floats]:
