@@ -1,6 +1,7 @@
 """A training run does what its options say, and its card tells what was done."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -158,6 +159,89 @@ def test_options_that_make_no_sense_are_refused() -> None:
     for options in ({"portfolio": 0}, {"ranking": 0}, {"test_share": 1.0}, {"margin": 0.5}):
         with pytest.raises(InvalidData, match=next(iter(options))):
             Training(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"add_features": {"n": lambda problem: 1.0}}, "add_features names n, which the data have already"),
+        ({"add_features": {"x": lambda problem: float("nan")}}, "the added feature x is nan"),
+        ({"add_features": {"x": lambda problem: [1, 2]}}, "the added feature x is a list"),
+        ({"add_features": {"x": 3}}, "does not map names to functions"),
+        ({"weights": lambda data: np.ones(3)}, "weights returned 3 numbers for 40 problems"),
+        ({"weights": lambda data: -np.ones(len(data))}, r"weights returned -1\.0; return finite numbers"),
+        ({"weights": lambda data: np.full(len(data), np.nan)}, "weights returned nan"),
+        ({"weights": lambda data: np.zeros(len(data))}, "all weights are 0"),
+        ({"weights": lambda data: None}, "weights returned one number for 40"),
+        ({"weights": 3}, "weights=3 is not a function"),
+        ({"filter_rows": lambda data: None}, "filter_rows returned nothing"),
+        ({"grid": {"max_leaves": ()}}, r"the grid has max_leaves=\(\); give the values to try"),
+        ({"grid": {"max_leaves": 4}}, "the grid has max_leaves=4; give the values to try"),
+        ({"default": "c111"}, "default names 'c111', which is not one of the 3 configs"),
+        ({"default": 5}, "default names 5, which is not one of the 3 configs"),
+        ({"always_included": ({"choice": "c9"},)}, "always_included names {'choice': 'c9'}, which is not one of"),
+        ({"always_included": {"choice": "c1"}}, "is one config; give a tuple"),
+    ],
+)
+def test_hooks_and_options_that_do_not_fit_the_data_are_told_in_a_sentence(
+    options: dict[str, object], said: str
+) -> None:
+    with pytest.raises(InvalidData, match=said):
+        train(flat(), quick(**options), "tree")
+
+
+def test_configs_of_one_parameter_may_be_named_by_its_value() -> None:
+    model = train(flat(choices=5), quick(default="c1", always_included=("c2",), portfolio=2), "tree")
+    assert {"choice": "c2"} in model.choices
+    assert prepared(flat(), quick(default="c1")).default == 1
+
+
+class Careful(Training):
+    """Hooks as methods, and an option as an attribute."""
+
+    max_leaves = 2
+
+    def filter_rows(self, data: DataSet) -> DataSet:  # type: ignore[override]
+        return data.take(data.features[0].values <= 10)
+
+    def unsafe(self, config: Config, data: DataSet) -> bool:  # type: ignore[override]
+        return self.seed == 1
+
+    def weights(self, data: DataSet) -> Floats:  # type: ignore[override]
+        return np.ones(len(data))
+
+
+def test_a_subclass_may_define_hooks_as_methods() -> None:
+    model = train(flat(), Careful(validation_share=0.5, seed=1), "tree")
+    assert model.columns.problem == (Number("n", 0.5, 20.0),)
+    assert answers(model) == {-1}
+    assert -1 not in answers(train(flat(), Careful(validation_share=0.5), "tree"))
+
+
+def test_a_copy_of_a_subclass_asks_its_own_methods() -> None:
+    first = Careful(seed=1)
+    second = replace(first, seed=0)
+    assert (first.unsafe({}, flat()), second.unsafe({}, flat())) == (True, False)
+    assert (second.max_leaves, Careful(max_leaves=3).max_leaves) == (2, 3)
+    assert Careful(unsafe=lambda config, data: True).unsafe({}, flat())
+
+
+class Fixed:
+    """A learner of somebody else's: always the last config."""
+
+    name = "fixed"
+
+    def fit(self, data: DataSet, options: Training) -> Model:
+        column = Number("n", 0, 1000)
+        card = Card(decision=data.decision, learner=self.name)
+        return Model(card=card, choices=(data.configs[-1],), columns=Columns((column,)), body=Tree((Leaf((0,)),)))
+
+
+def test_a_learner_of_ones_own_is_trained_and_scored() -> None:
+    card = train(flat(), quick(), Fixed()).card
+    assert (card.learner, card.scores["regret"]) == ("fixed", 1.0)
+    with pytest.raises(InvalidData, match="is no learner; give a name, or an object"):
+        train(flat(), quick(), Fixed)  # type: ignore[arg-type]
 
 
 def test_data_without_features_are_refused() -> None:

@@ -1,7 +1,7 @@
 """What a training run may be told: sizes, choices that must stay, and hooks for data, features, weights and leaves."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
 from tunewise.decision import Config, Feature, Problem, Scalar
@@ -34,6 +34,9 @@ class Training:
 
     `ranking` cuts what a leaf of a tree ranks. The other learners rank the same configs for every problem: for them
     it is so many configs that together lose least, besides those that are always included.
+
+    A subclass may define hooks as methods, and other options as plain attributes: what it defines is used where the
+    caller gives nothing else.
     """
 
     seed: int = 0
@@ -45,12 +48,12 @@ class Training:
     readable: float = 0.02  # how much more regret than a forest's a tree may have before `auto` takes the forest
     ranking: int | None = None  # at most so many choices are ranked
     contenders: int | None = None  # at most so many choices a forest ranks; None: as many as are ranked quickly
-    default: Config | None = None  # None: as the data say
-    always_included: tuple[Config, ...] = ()
+    default: Config | str | None = None  # a config or the value of its only parameter; None: as the data say
+    always_included: tuple[Config | str, ...] = ()
     unsafe: Callable[[Config, DataSet], bool] | None = None
     filter_rows: Callable[[DataSet], DataSet] | None = None
     add_features: Mapping[str, Callable[[Problem], Feature]] = field(default_factory=dict)
-    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    grid: Mapping[str, Collection[Any]] = field(default_factory=dict)
     test_share: float = 0.0  # of the problems, kept out of training and scored in the model's card
     validation_share: float = 0.2  # of the problems, held out at a time where sizes are chosen
     weights: Callable[[DataSet], Floats] | None = None
@@ -64,6 +67,10 @@ class Training:
     margin: float = 2.0  # at least so many times beyond the sizes seen a model still answers
 
     def __post_init__(self) -> None:
+        for option in fields(self):
+            _adopt(self, option)
+        _check_hooks(self)
+        _check_grid(self)
         for name in ("portfolio", "max_depth", "max_leaves", "ranking", "contenders", "epochs", "batch_size"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InvalidData(f"{name}={getattr(self, name)} is less than 1")
@@ -79,3 +86,39 @@ class Training:
     def folds(self) -> int:
         """How many parts the problems fall into where each is held out once."""
         return max(2, round(1 / self.validation_share)) if self.validation_share else 5
+
+
+def _adopt(options: Training, option: "Field[Any]") -> None:
+    """Let what a subclass defines under an option's name be used, unless the caller has given something else."""
+    own = next((vars(kind)[option.name] for kind in _below(type(options)) if option.name in vars(kind)), MISSING)
+    if own is MISSING or option.name not in vars(options):
+        return
+    given = vars(options)[option.name]
+    usual = option.default if option.default_factory is MISSING else option.default_factory()
+    if given == usual or getattr(given, "__func__", None) is own:  # a copy was made by asking for the method
+        object.__delattr__(options, option.name)
+
+
+def _below(kind: type[Training]) -> tuple[type, ...]:
+    return kind.__mro__[: kind.__mro__.index(Training)]
+
+
+def _check_hooks(options: Training) -> None:
+    for name in ("unsafe", "filter_rows", "weights"):
+        if getattr(options, name) is not None and not callable(getattr(options, name)):
+            raise InvalidData(f"{name}={getattr(options, name)!r} is not a function")
+    features = options.add_features
+    if not isinstance(features, Mapping) or not all(callable(function) for function in features.values()):
+        raise InvalidData(f"add_features={features!r} does not map names to functions of a problem")
+    if isinstance(options.always_included, str | Mapping):
+        raise InvalidData(f"always_included={options.always_included!r} is one config; give a tuple of configs")
+
+
+def _check_grid(options: Training) -> None:
+    known = {option.name for option in fields(options)}
+    unknown = [name for name in options.grid if name not in known]
+    if unknown:
+        raise InvalidData(f"the grid names {unknown}, and there are no such options")
+    for name, values in options.grid.items():
+        if isinstance(values, str) or not isinstance(values, Collection) or not len(values):
+            raise InvalidData(f"the grid has {name}={values!r}; give the values to try, such as (8, 16)")

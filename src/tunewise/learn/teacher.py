@@ -10,6 +10,7 @@ from tunewise.formats.dataset import DataSet, Floats, Numbers
 from tunewise.learn.boosting import Plan, guesses, is_installed
 from tunewise.learn.columns import Frame, derivations, frame, smooth
 from tunewise.learn.derived import matrix
+from tunewise.learn.hooks import place_of
 from tunewise.learn.keeping import boosted_on, offer
 from tunewise.learn.law import Law
 from tunewise.learn.lawful import lawful
@@ -125,5 +126,4 @@ def always_in(data: DataSet, options: Training) -> list[int]:
 
 def named_in(data: DataSet, options: Training) -> list[int]:
     """Return the numbers of the configs that the options want in every portfolio."""
-    named = [data.with_default(config).default for config in options.always_included]
-    return [number for number in dict.fromkeys(named) if number is not None]
+    return list(dict.fromkeys(place_of(data, config, "always_included") for config in options.always_included))

@@ -4,21 +4,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import product
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 import numpy as np
 
-from tunewise.decision import Feature, Scalar
+from tunewise.decision import Scalar
 from tunewise.errors import InvalidData, NotFound
-from tunewise.formats.dataset import Column, DataSet
+from tunewise.formats.dataset import DataSet
 from tunewise.learn.gbdt import GbdtLearner
+from tunewise.learn.hooks import filtered, further, place_of, weighing
 from tunewise.learn.net import NetLearner
 from tunewise.learn.options import Training
 from tunewise.learn.ranker import RankerLearner
 from tunewise.learn.regression import RegressionLearner
 from tunewise.learn.regret import charged, with_times
 from tunewise.learn.split import by_problem, folds, parts_of
+from tunewise.learn.teacher import named_in
 from tunewise.learn.tree import TreeLearner, sampled
 from tunewise.learn.validate import Validation, spread, validate
 from tunewise.models import Card, Model
@@ -43,13 +45,18 @@ class Learner(Protocol):
 LEARNERS: tuple[Learner, ...] = (TreeLearner(), RegressionLearner(), RankerLearner(), GbdtLearner(), NetLearner())
 
 
-def train(data: DataSet, options: Training = Training(), learner: str = AUTO) -> Model:  # noqa: B008  # frozen
+def train(data: DataSet, options: Training = Training(), learner: str | Learner = AUTO) -> Model:  # noqa: B008  # frozen
     """Return a model learned from a data set, its card filled in; equal data, options and days give equal models.
 
-    Raises InvalidData where nothing can be learned, NotFound for a learner that does not exist, and MissingPart where
-    a learner needs a package that is not installed.
+    `learner` is a learner or the name of one of ours; `auto` chooses. Raises InvalidData where nothing can be learned
+    or a hook does not fit the data, NotFound for a learner that does not exist, and MissingPart where a learner needs
+    a package that is not installed.
     """
-    known, held = _apart(prepared(data, options), options)
+    ready = prepared(data, options)
+    named_in(ready, options)  # a config that is not there is told before minutes of work
+    if options.weights is not None:
+        options = replace(options, weights=weighing(ready, options.weights))
+    known, held = _apart(ready, options)
     fits = [_scored(*fitted, known) for fitted in _fits(known, options, learner)]
     model = smallest(fits, options)
     scores = {**model.card.scores, **_beside(sampled(known, options.seed))}
@@ -62,16 +69,16 @@ def train(data: DataSet, options: Training = Training(), learner: str = AUTO) ->
 
 def prepared(data: DataSet, options: Training) -> DataSet:
     """Return the data as the options want them: filtered, with a name, a default and further features."""
-    wanted = data if options.filter_rows is None else options.filter_rows(data)
+    wanted = filtered(data, options)
     if not wanted.features:
         raise InvalidData(f"{wanted.decision}: the problems have no features, so no model can tell them apart")
     wanted = with_times(wanted)
     if options.default is not None:
-        wanted = wanted.with_default(options.default)
+        wanted = replace(wanted, default=place_of(wanted, options.default, "default"))
     if options.name is not None:
         wanted = replace(wanted, decision=options.name)
     if options.add_features:
-        wanted = replace(wanted, features=(*wanted.features, *_further(wanted, options)))
+        wanted = replace(wanted, features=(*wanted.features, *further(wanted, options)))
     return wanted
 
 
@@ -84,6 +91,14 @@ def learner_called(name: str) -> Learner:
     raise NotFound(f"there is no learner {name!r}; the learners are {known}")
 
 
+def _learner(asked: str | Learner) -> Learner:
+    if isinstance(asked, str):
+        return learner_called(asked)
+    if isinstance(asked, type) or not callable(getattr(asked, "fit", None)) or not hasattr(asked, "name"):
+        raise InvalidData(f"{asked!r} is no learner; give a name, or an object with a name and fit(data, options)")
+    return asked
+
+
 def smallest(models: Sequence[Model], options: Training) -> Model:
     """Return the first model, they come smallest first, whose held-out regret is within tolerance of the best."""
     if len(models) == 1 or not all("regret" in model.card.scores for model in models):
@@ -92,10 +107,11 @@ def smallest(models: Sequence[Model], options: Training) -> Model:
     return next(m for m, regret in zip(models, regrets, strict=True) if regret <= min(regrets) + options.readable)
 
 
-def _fits(data: DataSet, options: Training, name: str) -> list[tuple[Learner, Training, Model]]:
+def _fits(data: DataSet, options: Training, asked: str | Learner) -> list[tuple[Learner, Training, Model]]:
     """Return everything that was tried: each learner in question, with each setting of the grid."""
-    learners = [learner_called(name)] if name != AUTO else _candidates(data, options)
-    settings = [replace(options, **dict(zip(options.grid, values, strict=True))) for values in _grid(options)]
+    learners = _candidates(data, options) if asked == AUTO else [_learner(asked)]
+    tried = product(*options.grid.values())
+    settings = [replace(options, **dict(zip(options.grid, values, strict=True))) for values in tried]
     return [(learner, setting, learner.fit(data, setting)) for learner in learners for setting in settings]
 
 
@@ -107,13 +123,6 @@ def _candidates(data: DataSet, options: Training) -> list[Learner]:
     if len(data.configs) <= options.portfolio or options.unsafe is not None:
         return [TreeLearner()]
     return [learner for learner in LEARNERS if learner.name in ("tree", "ranker")]
-
-
-def _grid(options: Training) -> list[tuple[Any, ...]]:
-    unknown = [name for name in options.grid if name not in Training.__dataclass_fields__]
-    if unknown:
-        raise InvalidData(f"the grid names {unknown}, and there are no such options")
-    return list(product(*options.grid.values()))
 
 
 def _scored(learner: Learner, options: Training, model: Model, data: DataSet) -> Model:
@@ -147,21 +156,6 @@ def _apart(data: DataSet, options: Training) -> tuple[DataSet, DataSet | None]:
 def _named(name: str, found: Validation) -> dict[str, float]:
     scores = {f"{name}.regret": found.regret.geomean, f"{name}.p95": found.regret.p95}
     return {**scores, f"{name}.coverage": found.coverage, f"{name}.problems": float(found.problems)}
-
-
-def _further(data: DataSet, options: Training) -> list[Column]:
-    problems = [data.problem(number) for number in range(len(data))]
-    return [
-        _column(name, [function(problem) for problem in problems]) for name, function in options.add_features.items()
-    ]
-
-
-def _column(name: str, values: Sequence[Feature]) -> Column:
-    if not any(isinstance(value, str) for value in values):
-        return Column(name, np.array(values, dtype=np.float64))
-    words = tuple(sorted({str(value) for value in values}))
-    places = {word: float(place) for place, word in enumerate(words)}
-    return Column(name, np.array([places[str(value)] for value in values]), words)
 
 
 def _card(model: Model, data: DataSet, known: DataSet, options: Training, scores: Mapping[str, float]) -> Card:
