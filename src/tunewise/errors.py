@@ -21,6 +21,10 @@ class InvalidProblem(TunewiseError):
     """The features of a problem are not plain numbers and words."""
 
 
+class FailedInputs(InvalidProblem):
+    """The arguments of a problem cannot be made, for one because there is not so much memory."""
+
+
 class InvalidDecision(TunewiseError):
     """A decision is declared in a way that cannot work."""
 

@@ -112,6 +112,19 @@ def test_collect_measures_what_tuning_left_out(asked: Asked, toy: str) -> None:
     assert asked("collect", toy, "--problem", "n=300")["tunings"][0]["measured"] == 0
 
 
+def test_collect_passes_over_a_problem_whose_inputs_cannot_be_made(cli: Cli, asked: Asked, toy: str) -> None:
+    file = Path(toy.removesuffix(":toy"))
+    file.write_text(file.read_text().replace('(int(problem["n"]),)', '(int(problem["n"]) // (problem["n"] < 1000) ,)'))
+    problems = ("--problem", "n=5000", "--problem", "n=300")
+    result = cli("collect", toy, *problems)
+    assert result.exit_code == 0, result.output
+    assert "warning: toy: inputs fails for (n=5000) with ZeroDivisionError" in result.stderr
+    assert "1 of 2 problems could not be set up" in result.stderr
+    large, small = asked("collect", toy, *problems)["tunings"]
+    assert (large["is_set_up"], large["ending"], small["is_set_up"], small["is_known"]) == (False, "failed", True, True)
+    assert cli("collect", toy, "--problem", "n=5000").exit_code == 1
+
+
 def test_best_shows_winners_that_match(asked: Asked, cli: Cli, toy: str) -> None:
     asked("tune", toy, "--problem", "n=300", "--problem", "n=400", "--budget", 2)
     assert [row["problem"] for row in asked("best", "toy")["winners"]] == [{"n": 300}, {"n": 400}]

@@ -12,9 +12,11 @@ import tunewise as tw
 from tunewise.decision import hardware
 from tunewise.errors import (
     EnvironmentWarning,
+    FailedInputs,
     InvalidDecision,
     InvalidProblem,
     InvalidSetting,
+    MeasureWarning,
     MissingPart,
 )
 from tunewise.session import context
@@ -48,6 +50,15 @@ def test_a_decision_without_an_implementation_says_so() -> None:
 def test_collect_by_problems_measures_all_of_them() -> None:
     results = Loop().decision.collect([{"n": 1}, {"n": 100}])
     assert [r.evaluations for r in results] == [2, 2]
+
+
+def test_collect_passes_over_a_problem_whose_inputs_cannot_be_made() -> None:
+    it = Loop(inputs=lambda problem, seed: (problem["n"] // (problem["n"] < 50),))
+    with pytest.warns(MeasureWarning, match="inputs fails for \\(n=100\\) with ZeroDivisionError"):
+        results = it.decision.collect([{"n": 100}, {"n": 1}])
+    assert [r.evaluations for r in results] == [0, 2]
+    with pytest.raises(FailedInputs), pytest.warns(MeasureWarning):
+        it.decision.collect([{"n": 100}])
 
 
 def test_a_choice_picks_the_fastest_way() -> None:

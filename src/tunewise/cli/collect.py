@@ -9,7 +9,7 @@ import click
 from tunewise.cli.drawing import draw_options, drawn_problems
 from tunewise.cli.home import sound_store, writable_store
 from tunewise.cli.problems import Features, gather, problem_options
-from tunewise.cli.runs import pair_up, report, tune_all
+from tunewise.cli.runs import collect_all, pair_up, report
 from tunewise.cli.screen import example, json_option
 from tunewise.cli.targets import find
 
@@ -49,13 +49,14 @@ def collect(
 
     TARGET is path/to/file.py:name, package.module:name, or a built-in decision such as gemm. No config is dropped
     early, and at most --budget are measured on each problem. What is known is not measured again, so the same
-    command goes on where it was stopped, and a larger --num-problems adds to what is there.
+    command goes on where it was stopped, and a larger --num-problems adds to what is there. Problems whose inputs
+    cannot be made are passed over, and told.
     """
     writable_store()
     asked = [*gather(given, file), *drawn_problems(**draws)]
     questions = pair_up(find(targets), asked, verb="collect")
-    rows = tune_all(ctx.obj, questions, budget=budget, again=again, measure_all=True)
+    rows = collect_all(ctx.obj, questions, budget=budget, again=again)
     report(ctx.obj, rows, as_json)
     sound_store()
-    if any(row["ending"] == "failed" for row in rows):
+    if any(row["ending"] == "failed" and row["is_set_up"] for row in rows):
         ctx.exit(1)

@@ -2,15 +2,15 @@
 
 import itertools
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tunewise.cli import facts
 from tunewise.cli.problems import Features, check_names, expected_names
-from tunewise.cli.progress import watching
-from tunewise.cli.screen import Screen, count, seconds
+from tunewise.cli.progress import Watcher, watching
+from tunewise.cli.screen import Screen, count, one_line, seconds
 from tunewise.decision import Verdict
-from tunewise.errors import InvalidConfig, InvalidProblem, NotFound
+from tunewise.errors import FailedInputs, InvalidConfig, InvalidProblem, NotFound
 from tunewise.session import Decision, Tuning
 from tunewise.session.context import current_store
 from tunewise.session.ladder import in_force, show
@@ -64,10 +64,41 @@ def check_seeds(screen: Screen, decisions: Iterable[Decision], seeds: Sequence[F
 def tune_all(screen: Screen, questions: Sequence[Question], **plan: Any) -> list[facts.Row]:
     """Tune one question after another and return a row for each."""
     with watching(screen) as watcher:
-        return [
-            row_of(decision, problem, decision.tune(problem, listener=watcher.hear, **plan))
-            for decision, problem in questions
-        ]
+        return [_tuned(watcher, *question, plan) for question in questions]
+
+
+def collect_all(screen: Screen, questions: Sequence[Question], **plan: Any) -> list[facts.Row]:
+    """Measure one question after another and return a row for each.
+
+    A problem whose inputs cannot be made is told and passed over: a row with `is_set_up` false. Raises FailedInputs
+    where that is so of all.
+    """
+    rows: list[facts.Row] = []
+    failed: list[FailedInputs] = []
+    with watching(screen) as watcher:
+        for decision, problem in questions:
+            try:
+                rows.append({**_tuned(watcher, decision, problem, {**plan, "measure_all": True}), "is_set_up": True})
+            except FailedInputs as error:
+                failed.append(error)
+                screen.say(one_line(f"warning: {error}"))
+                rows.append(_not_set_up(decision, problem, error))
+    if failed and len(failed) == len(rows):
+        raise failed[0]
+    if failed:
+        screen.say(f"{len(failed)} of {count(len(rows), 'problem')} could not be set up; the others were measured")
+    return rows
+
+
+def _tuned(watcher: Watcher, decision: Decision, problem: Features, plan: Mapping[str, Any]) -> facts.Row:
+    return row_of(decision, problem, decision.tune(problem, listener=watcher.hear, **plan))
+
+
+def _not_set_up(decision: Decision, problem: Features, error: FailedInputs) -> facts.Row:
+    default, asked = dict(decision.default), dict(decision.problem(problem))
+    nothing = {"is_set_up": False, "is_known": False, "measured": 0, "failures": {}, "seconds": 0.0}
+    ended = {"ending": "failed", "config": default, "default": default, "detail": str(error), "reason": str(error)}
+    return {"decision": decision.name, "problem": asked, **nothing, **ended}
 
 
 def row_of(decision: Decision, problem: Features, tuning: Tuning) -> facts.Row:

@@ -27,7 +27,15 @@ from tunewise.decision import (
     environment,
 )
 from tunewise.decision.source import fingerprint
-from tunewise.errors import EnvironmentWarning, InvalidConfig, InvalidDecision, InvalidProblem, MissingPart
+from tunewise.errors import (
+    EnvironmentWarning,
+    FailedInputs,
+    InvalidConfig,
+    InvalidDecision,
+    InvalidProblem,
+    MeasureWarning,
+    MissingPart,
+)
 from tunewise.session import agreeing, context, determinism, functions, journal, registry, shelf, signs, traced
 from tunewise.session.implementation import Implementation
 from tunewise.session.ladder import Explanation, Pin, Question, climb, explain, unlike
@@ -140,8 +148,23 @@ class Decision(Declaration):
         return made._tune(args, {}, made._features(args, {}), made._planned(plan))
 
     def collect(self, problems: Iterable[Mapping[str, Any]], *, budget: int = 1000, **plan: Any) -> list[Tuning]:
-        """Measure every config (at most `budget`) on every problem, none dropped early, for a data set."""
-        return [self.tune(problem, budget=budget, measure_all=True, **plan) for problem in problems]
+        """Measure every config (at most `budget`) on every problem, none dropped early, for a data set.
+
+        A problem whose inputs cannot be made is passed over with a warning, and its `Tuning` measured nothing; raises
+        FailedInputs where that is so of all.
+        """
+        found: list[Tuning] = []
+        failed: list[FailedInputs] = []
+        for problem in problems:
+            try:
+                found.append(self.tune(problem, budget=budget, measure_all=True, **plan))
+            except FailedInputs as error:
+                failed.append(error)
+                warnings.warn(str(error), MeasureWarning, stacklevel=2)
+                found.append(Tuning(Answer(self.default, "default", "declaration", str(error))))
+        if failed and len(failed) == len(found):
+            raise failed[0]
+        return found
 
     def pin(self, config: Mapping[str, Any], **when: Feature) -> None:
         """Insist on a config, for all problems or for those with the given features. The latest pin wins."""
@@ -236,11 +259,8 @@ class Decision(Declaration):
             raise MissingPart(
                 f"{self.name} has no inputs: declare inputs=lambda problem, seed: (...) to tune it by features"
             )
-        try:
+        with functions.making_inputs(self.name, problem):
             args = self.inputs(problem, 0)
-        except Exception as error:  # the user's function, on values that it does not take
-            said = f"{type(error).__name__}: {error}"
-            raise InvalidProblem(f"{self.name}: inputs fails for ({problem}) with {said}") from error
         args = args if isinstance(args, tuple) else (args,)
         if self.features is not None:
             made = self.problem(self.features(*args))

@@ -2,11 +2,12 @@
 
 import inspect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tunewise.decision import Answer
-from tunewise.errors import InvalidDecision
+from tunewise.decision import Answer, Problem
+from tunewise.errors import FailedInputs, InvalidDecision, MissingPart
 
 if TYPE_CHECKING:
     from tunewise.session.decision import Decision
@@ -39,6 +40,18 @@ def check_takes(decision: str, function: Callable[..., Any], names: Sequence[str
         raise InvalidDecision(
             f"{decision}: {_name(function)} does not take {', '.join(missing)} of the space; write {form}"
         )
+
+
+@contextmanager
+def making_inputs(decision: str, problem: Problem) -> Iterator[None]:
+    """Raise FailedInputs where functions of the user's, called in this block, break for a problem."""
+    try:
+        yield
+    except MissingPart:  # no other problem would do better
+        raise
+    except Exception as error:  # the user's function, on values that it does not take
+        said = f"{type(error).__name__}: {error}"
+        raise FailedInputs(f"{decision}: inputs fails for ({problem}) with {said}") from error
 
 
 def check_timed(decision: str, function: Callable[..., Any]) -> None:

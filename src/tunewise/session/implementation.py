@@ -142,10 +142,11 @@ class Implementation:
         # A parameter that the caller fixes for one call must not be fixed for all candidates.
         given = {name: value for name, value in kwargs.items() if name not in decision.space.names}
         more: list[Args] = []
-        if decision.inputs is not None and check.is_on:
-            more += [decision.inputs(problem, seed) for seed in (1, 2)]
-        if check.inputs is not None and check.is_on:
-            more += list(check.inputs(problem))
+        with functions.making_inputs(decision.name, problem):
+            if decision.inputs is not None and check.is_on:
+                more += [decision.inputs(problem, seed) for seed in (1, 2)]
+            if check.inputs is not None and check.is_on:
+                more += list(check.inputs(problem))
 
         def prepare(config: Config) -> Callable[..., Any]:
             if self._load is not None:
