@@ -107,8 +107,8 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     return Settings(
         home=_home(env),
         mode=parse_mode(env["TUNEWISE_MODE"]) if env.get("TUNEWISE_MODE") else None,
-        collect=_names(env.get("TUNEWISE_COLLECT", "")),
-        use=_names(env.get("TUNEWISE_USE", "")),
+        collect=parse_names(env.get("TUNEWISE_COLLECT", "")),
+        use=parse_names(env.get("TUNEWISE_USE", "")),
         store=parse_place(env["TUNEWISE_STORE"], "TUNEWISE_STORE") if env.get("TUNEWISE_STORE") else None,
         layers=tuple(parse_place(text, "TUNEWISE_LAYERS") for text in _listed(env.get("TUNEWISE_LAYERS", ""))),
         wait_s=_seconds("TUNEWISE_WAIT_S", env.get("TUNEWISE_WAIT_S", "")),
@@ -130,6 +130,11 @@ def parse_mode(text: str) -> Mode:
     if text not in MODES:
         raise InvalidSetting(f"mode {text!r} is not one of {', '.join(MODES)}")
     return text
+
+
+def parse_names(text: str) -> frozenset[str]:
+    """Return names that have commas between them."""
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
 
 
 def is_server(place: Place) -> bool:
@@ -271,10 +276,6 @@ def _paths(name: str, env: Mapping[str, str]) -> tuple[Path, ...]:
 
 def _listed(text: str) -> Iterator[str]:
     return (found for found in _LISTED.findall(text) if found)
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(name.strip() for name in text.split(",") if name.strip())
 
 
 def _seconds(name: str, text: str) -> float | None:

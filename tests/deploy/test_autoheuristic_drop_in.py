@@ -195,6 +195,13 @@ def test_a_mode_block_and_a_switches_block_switch_too(tmp_path: Path) -> None:
     assert (len(rows_of(tmp_path / "log.txt")), len(rows_of(tmp_path / "other.txt"))) == (2, 4)
 
 
+def test_switches_take_names_with_commas_between_them(tmp_path: Path) -> None:
+    with switches(collect="other, padding", use="padding,third", log_path=tmp_path / "log.txt"):
+        asked = Padding().ask(n=2)
+        assert asked.is_collecting
+        assert asked.is_using
+
+
 def test_a_directory_holds_a_log_for_each_decision(tmp_path: Path) -> None:
     it = Padding()
     for name in ("padding", "../../etc/passwd", "a/b"):
@@ -247,6 +254,8 @@ def test_top_choices_come_in_order_with_those_always_included(home: Path) -> Non
     assert asked.get_top_k_choices(1) == ["pad"]
     assert asked.get_top_k_choices(2) == ["pad", "plain"]
     assert asked.get_top_k_choices(1, always_included=["plain", "pad"]) == ["pad", "plain"]
+    assert asked.get_top_k_choices(-1) == []
+    assert asked.get_top_k_choices(0, always_included=["plain"]) == ["plain"]
     assert Padding().ask(n=5000, use=True).get_top_k_choices(2) is None
     assert Padding().ask(n=500).get_top_k_choices(2) is None
 

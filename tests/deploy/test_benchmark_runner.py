@@ -2,8 +2,10 @@
 
 import csv
 import random
+import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,3 +128,45 @@ def test_a_choice_is_timed_where_only_its_run_is_given() -> None:
 
     assert Timed().measure_ms("pad", 8) > 0
     assert set(ran) == {("pad", 8)}
+
+
+@pytest.mark.parametrize("option", ["--num-samples", "--num-reps"])
+@pytest.mark.parametrize("value", ["-3", "0", "many"])
+def test_a_count_that_is_none_is_refused(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        Ready().run([f"{option}={value}"])
+    assert ended.value.code == 2
+    assert f"argument {option}: " in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_an_interrupted_run_says_so_in_a_line_and_keeps_its_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted(Ready):
+        def create_input(self) -> tuple[Any, ...]:
+            if self.asked["pad"] >= 2:
+                raise KeyboardInterrupt
+            return super().create_input()
+
+    path = tmp_path / "log.txt"
+    with pytest.raises(SystemExit) as ended:
+        Interrupted().run(options(path, 9))
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.splitlines() == [
+        f"interrupted: {path} has what was measured, and the same command goes on from there"
+    ]
+    assert len(rows_of(path)) == 4
+
+
+def test_chance_of_torch_begins_anew_for_every_sample_without_touching_other_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    Ready().run(options(tmp_path / "without.txt", 2))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(manual_seed=seeds.append))  # type: ignore[arg-type]
+    for name in ("with.txt", "again.txt"):
+        Ready().run(options(tmp_path / name, 2))
+    assert seeds[:2] == seeds[2:]
+    assert seeds[0] != seeds[1]
+    assert rows_of(tmp_path / "with.txt") == rows_of(tmp_path / "without.txt")

@@ -236,6 +236,20 @@ def test_the_environment_names_places_too(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert Loop().loop.decide(8).source == "named.json"
 
 
+def test_a_named_place_that_is_not_there_is_reported_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TUNEWISE_HEURISTICS", str(tmp_path / "nmaed.json"))
+    tw.configure()
+    for _ in range(2):
+        assert Loop().loop.decide(8).rung == "default"
+        tw.refresh()
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert told == [
+        f"no heuristic of {tmp_path / 'nmaed.json'} is asked: there is no such place; correct TUNEWISE_HEURISTICS"
+    ]
+
+
 def test_refresh_finds_a_heuristic_that_has_come_since(home: Path) -> None:
     it = Loop()
     assert it.loop.decide(8).rung == "default"

@@ -92,9 +92,10 @@ class AutoHeuristic:
         """Return up to `top_k` choices, best first, and those always included; None where no heuristic answers."""
         if not self.satisfies_precondition() or not self.is_using:
             return None
-        ranked = [choice for choice in self._ranked() if choice in self.choices][:top_k]
-        if not ranked:
+        every = [choice for choice in self._ranked() if choice in self.choices]
+        if not every:
             return None
+        ranked = every[: max(top_k, 0)]
         return ranked + [choice for choice in always_included or () if choice not in ranked]
 
     def explain(self) -> str:

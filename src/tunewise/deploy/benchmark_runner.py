@@ -18,10 +18,10 @@ from tunewise.errors import MissingPart
 class BenchmarkRunner:
     """Collects data of one decision: subclass it, say how inputs are made and what is run, and call `run()`.
 
-    `create_input` makes the arguments of one problem, by chance of the module `random` (or numpy's own): sample number
-    i is the same in every run of one seed. Then either `run_benchmark` runs code that asks an AutoHeuristic, or
-    `get_features`, `get_choices` and `run_choice` say what there is to measure, and `run_benchmark` is ours. A run that
-    is started again measures only what the log does not have.
+    `create_input` makes the arguments of one problem, by chance of the module `random` (or numpy's or torch's own, if
+    imported before): sample number i is the same in every run of one seed. Then either `run_benchmark` runs code that
+    asks an AutoHeuristic, or `get_features`, `get_choices` and `run_choice` say what there is to measure, and
+    `run_benchmark` is ours. A run that is started again measures only what the log does not have.
     """
 
     def __init__(self, name: str) -> None:
@@ -35,8 +35,9 @@ class BenchmarkRunner:
         add = self.parser.add_argument
         add("--use-heuristic", action="store_true", help="use what was learned instead of collecting")
         add("-o", "--out", default="ah_data.txt", help="the log (default: %(default)s)")
-        add("--num-samples", type=int, default=1000, help="problems (default: %(default)s)")
-        add("--num-reps", type=int, default=3, help="measurements of each choice of a problem (default: %(default)s)")
+        add("--num-samples", type=_at_least_one, default=1000, help="problems (default: %(default)s)")
+        often = "measurements of each choice of a problem (default: %(default)s)"
+        add("--num-reps", type=_at_least_one, default=3, help=often)
         add("--seed", type=int, default=0, help="of the problems that are made up (default: %(default)s)")
         add("--quiet", action="store_true", help="show no progress")
 
@@ -70,20 +71,34 @@ class BenchmarkRunner:
         return time_ms(self.run_choice, choice, *args)
 
     def run(self, argv: Sequence[str] | None = None) -> Path:
-        """Collect as the options say, those of the command line where none are given; return where the log is."""
+        """Collect as the options say, those of the command line where none are given; return where the log is.
+
+        Ctrl-C ends the program with a line and the exit code 130; the log keeps what was measured.
+        """
         self.args = self.parser.parse_args(argv)
-        self.main(self.args.num_samples, self.args.num_reps)
+        try:
+            self.main(self.args.num_samples, self.args.num_reps)
+        except KeyboardInterrupt:
+            kept = f"{self.args.out} has what was measured, and the same command goes on from there"
+            self.parser.exit(130, f"interrupted: {kept}\n")
         return Path(self.args.out)
 
     def main(self, num_samples: int, num_reps: int) -> None:
         """Run so many problems, each choice measured so often."""
         args = self.args or self.parser.parse_args([])
-        kind = {"use": self.name} if args.use_heuristic else {"collect": self.name}
+        kind = {"use": [self.name]} if args.use_heuristic else {"collect": [self.name]}
         with switches(**kind, log_path=args.out, repeats=num_reps), _progress(self.name, num_samples, args) as advance:
             for number in range(num_samples):
                 _seed(args.seed, number)
                 self.run_benchmark(*self.create_input())
                 advance()
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
 
 
 def _seed(seed: int, number: int) -> None:
@@ -92,6 +107,9 @@ def _seed(seed: int, number: int) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(random.getrandbits(32))
+    torch = sys.modules.get("torch")
+    if torch is not None:  # by chance of its own: whether torch is imported must not change other draws
+        torch.manual_seed(random.Random(f"{seed} {number} torch").getrandbits(32))
 
 
 @contextmanager

@@ -32,7 +32,10 @@ def switches(
     log_path: str | Path | None = None,
     repeats: int = 1,
 ) -> Iterator[None]:
-    """Run a block with decisions collecting or using their heuristics, by name; the innermost block counts alone."""
+    """Run a block with decisions collecting or using their heuristics; the innermost block counts alone.
+
+    They are given by their names, or as one text with commas between them, as the environment has it.
+    """
     place = None if log_path is None else Path(log_path).expanduser().absolute()
     token = _SWITCHES.set(Switches(_names(collect), _names(use), place, repeats))
     try:
@@ -76,4 +79,4 @@ def _is_on(mode: Mode, is_named: bool) -> bool:
 
 
 def _names(given: Iterable[str] | str) -> frozenset[str]:
-    return frozenset({given} if isinstance(given, str) else given)
+    return settings.parse_names(given) if isinstance(given, str) else frozenset(given)

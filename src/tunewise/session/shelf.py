@@ -1,6 +1,7 @@
 """The heuristics in force here: loaded by a call, of the places the settings name, of active packages, then ours."""
 
 import logging
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -54,6 +55,7 @@ class _Shelf:
                 return self.loaded
             found = self.found  # another thread may forget at any moment: what was read once is used from here on
             if found is None:
+                _report_missing(settings.current().heuristics or ())
                 named = load_places(settings.current().heuristic_places)
                 found = named + active_heuristics() + load_places(one.path for one in shipped())
                 self.found = found
@@ -201,6 +203,13 @@ def _say_once(about: object, said: str) -> None:
         _shelf.reported.add(about)
     if not is_told:
         _log.warning("%s", said)
+
+
+def _report_missing(places: Sequence[Path]) -> None:
+    """Log, once each, places that somebody named and that are not there: a misspelled one would just be silent."""
+    for place in places:
+        if not os.path.lexists(place):
+            _say_once(place, f"no heuristic of {place} is asked: there is no such place; correct TUNEWISE_HEURISTICS")
 
 
 def _is_for(expert: Expert, declaration: Declaration) -> bool:
