@@ -97,8 +97,9 @@ def python_skeleton(text: str) -> str:
 
 
 def skeleton(text: str) -> str:
-    """Return C or DOT with comments gone, texts empty and all words alike."""
+    """Return C or DOT with comments gone, texts empty, all words alike, and no key to long names."""
     without = re.sub(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/', lambda met: '""' if met[0][0] == '"' else "", text, flags=re.S)
+    without = without.replace('    key [label="", shape=note];\n', "")
     return re.sub(r"[ \n]+", " ", re.sub(r"[A-Za-z_]\w*", "w", without))
 
 

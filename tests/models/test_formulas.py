@@ -26,7 +26,12 @@ def test_a_short_formula_is_spelled_out() -> None:
 def test_a_long_formula_stands_by_number_and_is_told_apart() -> None:
     columns = Columns(SIZES, (), (WORK, EDGE, SLOW, TIME, OTHER, COMPARED))
     assert columns.names[-1] == "[6] / ((height * width * channels * 0.125) + 80)"
-    assert columns.parts == {"[6]": columns.names[6]}
+    assert columns.parts([6, 7]) == {
+        "[6]": columns.names[6],
+        "[7]": columns.names[7],
+    }  # asked about, both are long
+    assert columns.parts([8]) == {"[6]": columns.names[6], "[8]": columns.names[8]}
+    assert [columns.brief[number] for number in (0, 3, 6, 8)] == ["height", columns.names[3], "[6]", "[8]"]
     assert columns.names[6].startswith("(height * width * channels * 0.125) + ((height % 6) * width")
 
 
@@ -34,7 +39,7 @@ def test_the_time_of_a_choice_goes_by_the_number_of_the_choice() -> None:
     times = (replace(TIME, about=1), replace(OTHER, about="default"))
     columns = Columns(SIZES, (), (WORK, EDGE, SLOW, *times, COMPARED))
     assert columns.names[-1] == "time[1] / time[default]"
-    assert columns.parts == {"time[1]": columns.names[6], "time[default]": columns.names[7]}
+    assert columns.parts([8]) == {"time[1]": columns.names[6], "time[default]": columns.names[7]}
 
 
 @pytest.mark.parametrize("about", [(0, 0), (2, 1), (-1, 1), ("default", "default")])
@@ -51,8 +56,8 @@ def test_formulas_of_formulas_stay_short_however_many_there_are() -> None:
     assert max(map(len, Columns(SIZES, (), doubled).names)) < 300
 
 
-def test_what_nothing_is_made_of_is_no_part() -> None:
-    assert Columns(SIZES, (), (WORK, EDGE, SLOW, TIME)).parts == {}
+def test_what_nothing_asked_is_made_of_is_no_part() -> None:
+    assert Columns(SIZES, (), (WORK, EDGE, SLOW, TIME)).parts([0, 3, 4]) == {}
 
 
 def test_whole_pieces_are_a_quotient_rounded_down() -> None:

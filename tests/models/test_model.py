@@ -67,6 +67,13 @@ def test_a_tree_ranks_within_its_bounds_and_abstains_elsewhere(features: dict[st
     assert model().rank(features) == ranking
 
 
+def test_parameters_stay_in_their_order(tmp_path: Path) -> None:
+    choices = ({"width": 8, "depth": 1}, {"width": 4, "depth": 2})
+    made = Model(card=Card(decision="d"), choices=choices, columns=Columns(()), body=Tree((Leaf((0,)),)))
+    save(made, tmp_path / "model.json")
+    assert [list(choice) for choice in load(tmp_path / "model.json").choices] == [["width", "depth"]] * 2
+
+
 def test_a_forest_ranks_by_the_sum_of_its_guesses_and_ties_by_order() -> None:
     assert forest().rank({"m": 24, "dtype": "f4"}) == [1, 0]
     assert forest().rank({"m": 16, "dtype": "f4"}) == [0, 1]

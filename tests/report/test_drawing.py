@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import samples
 from test_outline import chain
 
-from tunewise.models import Model
+from tunewise.models import Card, Columns, Derived, Leaf, Model, Number, Split, Tree
 from tunewise.report.drawing import picture
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -71,8 +71,47 @@ def test_a_tree_of_one_leaf_is_drawn() -> None:
 
 
 def test_no_name_breaks_out_of_the_picture() -> None:
-    plain = len(list(drawn(samples.model("plain")).iter()))
-    assert len(list(drawn(samples.model("</text><script>\"'&\x07")).iter())) == plain
+    evil = "</text><script>\"'&\x07"
+    plain = len(list(drawn(samples.model("x" * len(evil))).iter()))
+    assert len(list(drawn(samples.model(evil)).iter())) == plain
+
+
+def compared(threshold: float = 1.07) -> Model:
+    """A tree that asks how two long formulas compare, over choices of many parameters."""
+    sizes = tuple(Number(name, 1.0, 1000.0) for name in ("height", "width", "channels"))
+    work, edge = Derived("product", (0, 1, 2), by=0.125), Derived("remainder", (0,), by=6.0)
+    slow, time = Derived("product", (4, 1, 2), by=0.5), Derived("sum", (3, 5), by=12.0)
+    columns = Columns(sizes, (), (work, edge, slow, time, Derived("sum", (3,), by=80.0), Derived("ratio", (6, 7))))
+    choices = tuple(
+        {"VW": 16, "MR": 4, "NV": 4, "KC": 64, "NC": 1048576, "MC": 128, "PACKA": packs} for packs in (0, 1)
+    )
+    choices += ({"VW": 8, "MR": 8, "NV": 2, "KC": 32, "NC": 65536, "MC": 32, "PACKA": 0},)
+    body = Tree((Split(8, 1, 2, threshold=threshold), Leaf((0, 2), 3, 1.0, 2.0), Leaf((1,), 3, 1.0, 2.0)))
+    model = Model(card=Card(decision="gemm"), choices=choices, columns=columns, body=body)
+    model.check()
+    return model
+
+
+def test_what_numbers_stand_for_is_written_under_the_tree() -> None:
+    model = compared()
+    said = " ".join(words(drawn(model)))
+    assert "[8] ≤ 1.07" in said
+    assert f"[8] = {model.columns.names[8]}" in said
+    assert f"[6] = {model.columns.names[6]}" in said
+    assert "#1 = VW=16, MR=4, NV=4, KC=64, NC=1048576, MC=128, PACKA=1" in said
+    assert "#2" not in said  # no leaf chooses it
+
+
+def test_a_long_name_is_cut_off_before_its_threshold() -> None:
+    (question,) = [word for word in words(drawn(chain(2, "size" * 20))) if "≤" in word]
+    assert question.endswith("… ≤ 0.5")
+    assert len(question) <= 48
+
+
+def test_what_is_written_under_the_tree_is_inside() -> None:
+    root = drawn(compared())
+    height = float(root.get("height", "0"))
+    assert all(float(text.get("y", "nan")) < height for text in root.iter(f"{SVG}text"))
 
 
 def test_a_forest_has_no_picture() -> None:

@@ -12,14 +12,14 @@ def read(model: Model, most: int = 48) -> Outline:
     return words
 
 
-def chain(leaves: int) -> Model:
+def chain(leaves: int, name: str = "n") -> Model:
     """A tree that goes down on one side only; the leaves further down have more support."""
     nodes: list[Split | Leaf] = []
     for number in range(leaves - 1):
         place = 2 * number
         nodes += [Split(0, place + 1, place + 2, threshold=number + 0.5), Leaf((0,), support=number + 1)]
     nodes.append(Leaf((0,), support=leaves))
-    columns = Columns(problem=(Number("n", 0.0, 1e9),))
+    columns = Columns(problem=(Number(name, 0.0, 1e9),))
     made = Model(card=Card(decision="d"), choices=({"way": "x"},), columns=columns, body=Tree(tuple(nodes)))
     made.check()
     return made

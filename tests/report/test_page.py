@@ -186,11 +186,15 @@ def slots_of(names: list[str]) -> Iterator[list[str]]:
         yield [names[(first + slot) % len(names)] for slot in range(slots)]
 
 
+def harmless(names: list[str]) -> list[str]:
+    """Return names that are as long, so that as many of them stand by number."""
+    return [re.sub("[^ ]", "x", name) for name in names]
+
+
 @pytest.mark.parametrize("count", [600, pytest.param(10_000, marks=pytest.mark.full)])
 def test_no_name_becomes_markup(count: int) -> None:
-    plain = read("plain")
     for given in slots_of(hostile(count)):
-        reader = read(given)
+        reader, plain = read(given), read(harmless(given))
         assert reader.elements == plain.elements, given
         assert reader.keys == plain.keys, given  # counted: features stand in the order of their names
         assert not reader.strange, given

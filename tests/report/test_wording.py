@@ -1,8 +1,8 @@
-"""Numbers and configs in words: no more digits than mean something, and no name longer than needed."""
+"""Numbers in words: no more digits than mean something."""
 
 import pytest
 
-from tunewise.report.wording import amount, count, factor, labels, percent, seconds, shared, size, span, spelled
+from tunewise.report.wording import amount, count, factor, percent, seconds, size, span
 
 
 @pytest.mark.parametrize(
@@ -62,19 +62,3 @@ def test_bytes_have_the_unit_that_fits(value: int, said: str) -> None:
 
 def test_one_thing_is_not_many() -> None:
     assert [count(1, "problem"), count(1200, "problem")] == ["1 problem", "1,200 problems"]
-
-
-def test_a_config_of_one_parameter_is_its_value() -> None:
-    assert [spelled({"choice": "fft"}), spelled({"a": 1, "b": 2})] == ["fft", "a=1, b=2"]
-
-
-def test_labels_name_only_what_differs() -> None:
-    assert labels([{"a": 1, "b": 2}, {"a": 1, "b": 3}]) == ["b=2", "b=3"]
-    assert labels([{"choice": "fft"}, {"choice": "direct"}]) == ["fft", "direct"]
-    assert labels([{"a": 1, "b": 2}]) == ["a=1, b=2"]
-
-
-def test_what_configs_share_is_told_once() -> None:
-    assert shared([{"a": 1, "b": 2}, {"a": 1, "b": 3}]) == {"a": 1}
-    assert shared([{"a": 1}, {"a": True}]) == {}
-    assert shared([{"a": 1}]) == {}

@@ -4,8 +4,8 @@ from typing import Any
 
 from tunewise.cli.screen import Screen, count, one_line
 from tunewise.models import Forest, Model, Net, Number
+from tunewise.models.labels import labels
 from tunewise.report.outline import outline, text, way
-from tunewise.report.wording import labels
 from tunewise.session.ladder import show
 
 
@@ -15,12 +15,12 @@ def describe(screen: Screen, model: Model) -> None:
     screen.show(
         f"{one_line(card.decision)}: {card.learner or 'a model'} of {card.created or 'an unknown day'}", style="bold"
     )
-    screen.table(("fact", "value"), [*_card(model), *_features(model), *model.columns.parts.items()])
+    drawn = outline(model)
+    screen.table(("fact", "value"), [*_card(model), *_features(model), *(drawn.formulas.items() if drawn else ())])
     screen.show("")
     names = labels(model.choices)
     rows = [(str(place), name, _remark(model, place)) for place, name in enumerate(names)]
     screen.table(("choice", "config", ""), rows, right=("choice",))
-    drawn = outline(model)
     screen.show("")
     screen.show(text(drawn) if drawn is not None else _size(model))
 

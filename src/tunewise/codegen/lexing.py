@@ -17,7 +17,7 @@ _C_TOKEN = re.compile(
       | (?P<word>[A-Za-z_][A-Za-z0-9_]*)""",
     re.VERBOSE,
 )
-_DOT_WORDS = frozenset({"digraph", "node", "edge", "label", "shape", "box", "ellipse", "subgraph", "style", "rounded"})
+_DOT_WORDS = frozenset("digraph node edge label shape box ellipse note subgraph style rounded key".split())  # noqa: SIM905
 _DOT_TOKEN = re.compile(
     r"""(?P<gap>[ \n]+ | "(?:[ !#-\[\]-~]|\\[ -~])*" | -> | [\[\]{}=,;])
       | (?P<word>[A-Za-z][A-Za-z0-9_]*)""",

@@ -77,10 +77,14 @@ def c_integer(value: int) -> str:
     return f"(-{-(value + 1)}LL - 1)" if value == -(1 << 63) else f"{value}LL"
 
 
-def dot_string(text: str) -> str:
-    """Return a text as a quoted DOT string of printable ASCII; a line end in it is one of the label."""
+def dot_string(text: str, *, is_left: bool = False) -> str:
+    """Return a text as a quoted DOT string of printable ASCII; a line end in it is one of the label.
+
+    Lines of a label stand in the middle, or where it `is_left`, begin at the left.
+    """
     lines = (ascii(line)[1:-1].replace("\\'", "'") for line in text.split("\n"))
-    return '"' + "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in lines) + '"'
+    escaped = [line.replace("\\", "\\\\").replace('"', '\\"') for line in lines]
+    return '"' + ("".join(f"{line}\\l" for line in escaped) if is_left else "\\n".join(escaped)) + '"'
 
 
 def _c_character(byte: int) -> str:

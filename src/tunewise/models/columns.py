@@ -5,7 +5,7 @@ values within the bounds of its inputs only, and with those no division by zero 
 """
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import isfinite
 from typing import Literal, assert_never
@@ -17,6 +17,7 @@ from tunewise.errors import InvalidModel
 
 MAX_OPERANDS, MAX_WORDS = 8, 20_000
 LONG_FORMULA = 60  # characters: formulas of formulas of formulas would grow without end
+LONG_QUESTION = 36  # characters of a formula that something is asked about, in a drawing
 
 Op = Literal["product", "ratio", "sum", "difference", "remainder", "whole", "tiles", "windows"]
 Side = Literal["problem", "config", "both"]
@@ -116,24 +117,37 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def names(self) -> tuple[str, ...]:
         """What people call each column; a derived one reads like a formula, in which long parts stand by number."""
-        return tuple(name for name, _ in self._named)
+        names = [column.name for column in self.inputs]
+        called = list(names)
+        for number, derived in enumerate(self.derived, start=len(names)):
+            names.append(_formula(derived, called))
+            called.append(self._called(number, names[-1], LONG_FORMULA))
+        return tuple(names)
 
     @property
-    def parts(self) -> dict[str, str]:
-        """The formulas that others are made of and that do not stand there, by what stands for them."""
-        named = self._named
-        used = sorted({number for derived in self.derived for number in derived.of})
-        return {called: name for name, called in (named[number] for number in used) if called != name}
+    def brief(self) -> tuple[str, ...]:
+        """What each column is called in a drawn question: its name, or its number where that is a long formula."""
+        return tuple(self._called(number, name, LONG_QUESTION) for number, name in enumerate(self.names))
 
-    @property
-    def _named(self) -> list[tuple[str, str]]:
-        """The name of every column, and what it is called in the names of others."""
-        named = [(column.name, column.name) for column in self.inputs]
-        for number, derived in enumerate(self.derived, start=len(named)):
-            name = _formula(derived, [called for _, called in named])
-            short = name if len(name) <= LONG_FORMULA else f"[{number}]"
-            named.append((name, short if derived.about is None else f"time[{derived.about}]"))
-        return named
+    def parts(self, asked: Iterable[int]) -> dict[str, str]:
+        """Return what stands for formulas in drawn questions about some columns, and in these formulas, with each."""
+        names, first, seen = self.names, len(self.inputs), set(asked)
+        called = {number: self._called(number, names[number], LONG_QUESTION) for number in seen}
+        waiting = [number for number in seen if number >= first]
+        while waiting:
+            made_of = {number for number in self.derived[waiting.pop() - first].of if number >= first}
+            called |= {number: self._called(number, names[number], LONG_FORMULA) for number in made_of - seen}
+            waiting += made_of - seen
+            seen |= made_of
+        return {called[number]: names[number] for number in sorted(called) if called[number] != names[number]}
+
+    def _called(self, number: int, name: str, longest: int) -> str:
+        """Return what stands for a column where a long name has no place: a number, or whose time it is."""
+        if number < len(self.inputs):
+            return name
+        about = self.derived[number - len(self.inputs)].about
+        short = name if len(name) <= longest else f"[{number}]"
+        return short if about is None else f"time[{about}]"
 
     @property
     def sides(self) -> tuple[Side, ...]:

@@ -180,7 +180,7 @@ def _decoded(raw: bytes) -> Model:
 
 
 def _text(model: Model) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(model, order="deterministic"), indent=1)
+    return msgspec.json.format(msgspec.json.encode(model), indent=1)  # unsorted: parameters stay in the space's order
 
 
 def _check_texts(value: Any) -> None:

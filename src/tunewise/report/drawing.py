@@ -1,8 +1,9 @@
 """The tree of a model as an SVG picture: yes leads right, no leads down, lines as thick as the support they carry."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from textwrap import wrap
 
 from tunewise.models import Model
 from tunewise.report.colours import area_class, line_class, stylesheet
@@ -16,8 +17,12 @@ _BOX = 26  # height of a question
 _GAP = 44  # between the columns, room for yes and no
 _STEM = 18  # from the left edge of a question to its line down
 _MARGIN = 10
-_QUESTION = 36  # characters of a question
+_QUESTION = 48  # characters of a question
+_LEAST = 8  # of what it is about
+_LINE, _LETTER = 17, 6.6  # pixels of what numbers stand for, under the tree
+_WIDE = 720  # pixels that it has at least
 _THICKEST = 9.0
+_INDENT = "    "
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +40,43 @@ def picture(model: Model, *, most: int = 48) -> str | None:
     words = outline(model, most=most)
     if words is None:
         return None
-    paper = element("rect", class_="paper", width="100%", height="100%")
-    return f"{figure(words, title=f'The tree of {model.card.decision}', below=_under(paper))}\n"
+    return f"{figure(words, title=f'The tree of {model.card.decision}', is_alone=True)}\n"
 
 
-def figure(words: Outline, *, title: str, below: Markup | None = None) -> Markup:
-    """Return the tree as a picture for a page that has the stylesheet; `below` lies under it."""
+def figure(words: Outline, *, title: str, is_alone: bool = False) -> Markup:
+    """Return the tree as a picture; one that `is_alone` has its own style, and says what its numbers stand for.
+
+    Any other is for a page that has the stylesheet, and tables of formulas and choices.
+    """
     root, rows = _place(words.root, 0, 0)
     columns = _columns(root)
-    frame = Frame(int(columns[-1] + _MARGIN), int(rows * _ROW + 2 * _MARGIN), 0, 0, 0, 0)
+    width, height = int(columns[-1] + _MARGIN), int(rows * _ROW + 2 * _MARGIN)
     drawn = [*_lines(root, columns, max(1, words.root.support)), *_boxes(root, columns)]
+    if is_alone:
+        key = {**words.formulas, **words.choices}
+        width = max(width, _WIDE) if key else width
+        said = list(_key(key, width))
+        drawn = [*_paper(), *drawn, *_written(said, height + _LINE)]
+        height += _LINE * (len(said) + 1) if said else 0
     told = f"{words.leaves} leaves" + (f", {words.hidden} of them not shown" if words.hidden else "")
-    return svg(frame, *([below] if below is not None else []), *drawn, title=title, description=told)
+    return svg(Frame(width, height, 0, 0, 0, 0), *drawn, title=title, description=told)
 
 
-def _under(paper: Markup) -> Markup:
-    return Markup(element("style", Markup(stylesheet())) + paper)
+def _paper() -> Iterator[Markup]:
+    yield element("style", Markup(stylesheet()))
+    yield element("rect", class_="paper", width="100%", height="100%")
+
+
+def _key(key: Mapping[str, str], width: int) -> Iterator[str]:
+    """Yield lines that say what numbers stand for."""
+    for number, meaning in key.items():
+        yield from wrap(f"{number} = {meaning}", int((width - 4 * _MARGIN) / _LETTER), subsequent_indent=_INDENT)
+
+
+def _written(lines: Sequence[str], top: float) -> Iterator[Markup]:
+    for place, line in enumerate(lines):
+        x = _MARGIN + (2 * _MARGIN if line.startswith(_INDENT) else 0)
+        yield element("text", line.strip(), class_="soft small", x=x, y=top + place * _LINE)
 
 
 def _place(part: Part, depth: int, row: int) -> tuple[_Placed, int]:
@@ -86,7 +112,7 @@ def _columns(root: _Placed) -> list[float]:
 
 def _width(part: Part) -> float:
     if isinstance(part, Question):
-        return text_width(short(part.text, _QUESTION)) + 20
+        return text_width(_asked(part)) + 20
     if isinstance(part, Stub):
         return text_width(_stub_text(part)) + 8
     return max(text_width(part.label, is_bold=True), text_width(part.remark, size=12)) + 24
@@ -120,8 +146,14 @@ def _boxes(root: _Placed, columns: list[float]) -> Iterator[Markup]:
 
 def _question(part: Question, x: float, y: float) -> Markup:
     rect = element("rect", class_="box", x=x, y=y - _BOX / 2, width=_width(part), height=_BOX, rx=6)
-    words = element("text", short(part.text, _QUESTION), class_="ink", x=x + 10, y=y + 4.5)
+    words = element("text", _asked(part), class_="ink", x=x + 10, y=y + 4.5)
     return element("g", element("title", f"{part.text}? ({count(part.support, 'problem')})"), rect, words)
+
+
+def _asked(part: Question) -> str:
+    """Return a question as it is drawn: a long name is cut off before what is asked about it."""
+    test = short(part.test, _QUESTION - _LEAST - 1)
+    return f"{short(part.about, _QUESTION - len(test) - 1)} {test}"
 
 
 def _ending(part: Ending, x: float, y: float) -> Markup:

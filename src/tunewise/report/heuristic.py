@@ -1,18 +1,20 @@
 """The heuristic itself: its tree drawn and in words, what it chooses from, where it holds, and what matters to it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tunewise.models import Leaf, Model, Tree
+from tunewise.models.labels import are_numbered, labels
 from tunewise.report import drawing
 from tunewise.report.findings import Findings
 from tunewise.report.markup import Child, Markup, element, fragment, short
 from tunewise.report.outline import Outline, outline, text
 from tunewise.report.tables import bar, in_all, table
-from tunewise.report.wording import count, factor, labels, percent
+from tunewise.report.wording import count, factor, percent
 
-_MOST_CHOICES = 16  # in a table; the rest is counted
+_MOST_CHOICES, _MOST_LISTED = 16, 500  # in a table, and with those that are folded away; the rest is counted
 _MOST_COLUMNS = 20
 _CONFIG = 120  # characters of a config
+_RANKS_ALL = "For every problem it ranks all of its choices, so any of them may come first."
 _METHODS = {
     "splits": "The share of all regret that the tree saves, by the column its questions are about.",
     "shuffling": "How much regret rises where a feature is taken from another problem, as a share of all rises.",
@@ -28,7 +30,7 @@ def tree(findings: Findings) -> Markup | None:
     return fragment(
         _about(model),
         _drawn(words, model) if words is not None else _too_many(model),
-        _parts(model) if words is not None else None,
+        _formulas(words) if words is not None else None,
         _choices(model),
     )
 
@@ -61,10 +63,10 @@ def _about(model: Model) -> Markup:
     return table("The model", ("fact", "value"), rows)
 
 
-def _parts(model: Model) -> Markup | None:
+def _formulas(words: Outline) -> Markup | None:
     """Return the long formulas that questions are made of; None where there are none."""
-    rows = list(model.columns.parts.items())
-    return table("What its questions are made of", ("part", "formula"), rows) if rows else None
+    rows = list(words.formulas.items())
+    return table("What its questions are made of", ("number", "formula"), rows) if rows else None
 
 
 def _drawn(words: Outline, model: Model) -> Markup:
@@ -87,23 +89,31 @@ def _too_many(model: Model) -> Markup:
 
 
 def _choices(model: Model) -> Markup:
-    """Return what the model chooses from, by the problems it was learned from."""
-    support, named = _support(model), labels(model.choices)
-    ranked = sorted(support or range(len(model.choices)), key=lambda number: (-support.get(number, 0), number))
-    total = sum(support.values())
-    rows = [_choice_row(model, named, number, support.get(number, 0), total) for number in ranked[:_MOST_CHOICES]]
-    columns = ("choice", "chosen for", "") if total else ("choice",)
-    left = len(model.choices) - len(rows)
+    """Return what the model chooses from: by the problems it was learned from, where it tells that of each."""
+    support = _support(model)
+    ranked = sorted(range(len(model.choices)), key=lambda number: (number not in support, -support.get(number, 0)))
+    columns = ("choice", "chosen for", "") if sum(support.values()) else ("choice",)
+    rows = list(_choice_rows(model, ranked[:_MOST_LISTED], support))
+    shown, folded = rows[:_MOST_CHOICES], rows[_MOST_CHOICES:]
+    left = len(ranked) - len(rows)
+    more = count(len(folded), "more choice") + (f", and {left:,} that are not listed" if left else "")
+    rest = table(more, columns, folded, numbers=("chosen for",))
     return fragment(
-        table("What it chooses from", columns, rows, numbers=("chosen for",)),
-        element("p", f"Further back in its rankings: {count(left, 'more choice')}.", class_="soft") if left else None,
+        None if isinstance(model.body, Tree) else element("p", _RANKS_ALL),
+        table("What it chooses from", columns, shown, numbers=("chosen for",)),
+        element("details", element("summary", more), rest) if folded else None,
         in_all(model.choices),
     )
 
 
-def _choice_row(model: Model, named: Sequence[str], number: int, support: int, total: int) -> tuple[Child, ...]:
-    name = short(named[number], _CONFIG) + (" (default)" if number == model.default else "")
-    return (name, count(support, "problem"), bar(support / total, number)) if total else (name,)
+def _choice_rows(model: Model, numbers: Sequence[int], support: Mapping[int, int]) -> Iterator[tuple[Child, ...]]:
+    named, total = labels(model.choices), sum(support.values())
+    is_numbered = are_numbered(model.choices)
+    for number in numbers:
+        name = f"#{number} {named[number]}" if is_numbered else named[number]
+        name = short(name, _CONFIG) + (" (default)" if number == model.default else "")
+        own = support.get(number, 0)
+        yield (name, count(own, "problem"), bar(own / total, number)) if total else (name,)
 
 
 def _support(model: Model) -> dict[int, int]:

@@ -1,21 +1,23 @@
 """How well the heuristic chooses: regret against default, best single choice and oracle, and the worst problems."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tunewise.decision import Feature
+from tunewise.decision import Config, Feature, canonical
 from tunewise.learn.validate import Spread
+from tunewise.models.labels import spelled, tags
 from tunewise.report import distribution
 from tunewise.report.distribution import Regrets
 from tunewise.report.findings import Findings
 from tunewise.report.markup import Markup, element, fragment, short
 from tunewise.report.tables import legend, table
-from tunewise.report.wording import amount, count, factor, labels, percent
+from tunewise.report.wording import amount, count, factor, percent
 
 _NEAR = 1.05
 _MOST_FEATURES = 8  # of the worst problems, a column each
 _MOST_WORDS = 12  # in the table of categories
 _CELL = 48  # characters of a cell
+_CONFIG = 120  # of one with a config that the model has not
 _REGRET = "Regret is the time of what was chosen over the best time measured for the same problem: 1 is perfect."
 _NO_MODEL = "No model was given: tunewise train makes one, and --model shows it here."
 _WORST = "Where the heuristic loses most: measure more problems like these, or give it a feature that tells them apart."
@@ -60,15 +62,23 @@ def worst(findings: Findings) -> Markup | None:
     if findings.model is None or not rows:
         return None
     names = list(rows[0].problem) if len(rows[0].problem) <= _MOST_FEATURES else []
-    configs = [config for row in rows for config in (row.chosen or {}, row.best)]
-    said = [short(label or "(none)", _CELL) for label in labels(configs)]
-    cells = [
-        (factor(row.regret), said[2 * place], said[2 * place + 1], *_features(row.problem, names))
-        for place, row in enumerate(rows)
-    ]
+    called = _called(findings.model.choices)
+    cells = [(factor(row.regret), called(row.chosen), called(row.best), *_features(row.problem, names)) for row in rows]
     numeric = [name for name in names if not isinstance(rows[0].problem[name], str)]
     columns = ("regret", "chosen", "best", *(names or ["problem"]))
     return fragment(element("p", _WORST), table("Worst problems", columns, cells, numbers=("regret", *numeric)))
+
+
+def _called(choices: Sequence[Config]) -> Callable[[Config | None], str]:
+    """Return what gives configs their names: the tag of a choice, and all parameters of what is none."""
+    known = {canonical.encode(dict(choice)): tag for choice, tag in zip(choices, tags(choices), strict=True)}
+
+    def called(config: Config | None) -> str:
+        if config is None:
+            return "(none)"
+        return known.get(canonical.encode(dict(config))) or short(spelled(config), _CONFIG)
+
+    return called
 
 
 def _ways(findings: Findings) -> Iterator[_Way]:

@@ -1,15 +1,14 @@
 """A tree of a model as people read it: questions, answers, support, and what is left out of a large one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp
 
 from tunewise.models import Columns, Forest, Guess, Leaf, Model, Split, Tree
-from tunewise.report.markup import short
-from tunewise.report.wording import amount, count, labels
+from tunewise.models.labels import key, tags
+from tunewise.report.wording import amount, count
 
 _WORDS = 4  # of a question, before it says how many more there are
-_LABEL = 34  # characters of a config beside a leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +33,16 @@ class Stub:
 class Question:
     """A split in words, and the two parts it leads to: first where the answer is yes."""
 
-    text: str
+    about: str
+    test: str  # what is asked about it, such as `≤ 8`
     support: int
     yes: "Part"
     no: "Part"
+
+    @property
+    def text(self) -> str:
+        """The whole question."""
+        return f"{self.about} {self.test}"
 
 
 Part = Question | Ending | Stub
@@ -45,11 +50,16 @@ Part = Question | Ending | Stub
 
 @dataclass(frozen=True)
 class Outline:
-    """A tree in words; `hidden` counts the leaves that are not shown."""
+    """A tree in words; `hidden` counts the leaves that are not shown.
+
+    `formulas` and `choices` are what the numbers in its questions and leaves stand for.
+    """
 
     root: Part
     leaves: int
     hidden: int = 0
+    formulas: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
 
 
 def outline(model: Model, *, most: int = 48) -> Outline | None:
@@ -57,11 +67,12 @@ def outline(model: Model, *, most: int = 48) -> Outline | None:
     nodes = _nodes(model)
     if nodes is None:
         return None
-    reading = _Reading(nodes, model.columns.names, model.columns, labels(model.choices))
-    opened = reading.opened(most)
-    root = reading.part(0, opened)
-    leaves, shown = reading.leaves[0], sum(isinstance(part, Ending) for part in parts(root))
-    return Outline(root, leaves, leaves - shown)
+    reading = _Reading(nodes, model.columns.brief, model.columns, tags(model.choices))
+    root = reading.part(0, reading.opened(most))
+    leaves, endings = reading.leaves[0], [part for part in parts(root) if isinstance(part, Ending)]
+    asked = [node.column for node in nodes if isinstance(node, Split)]
+    named = [part.choice for part in endings if part.choice is not None]
+    return Outline(root, leaves, leaves - len(endings), model.columns.parts(asked), key(model.choices, named))
 
 
 def way(model: Model, known: Sequence[float]) -> str | None:
@@ -69,8 +80,8 @@ def way(model: Model, known: Sequence[float]) -> str | None:
     if not isinstance(model.body, Tree):
         return None
     met, leaf = model.body.path(model.columns.row(known))
-    reading = _Reading(model.body.nodes, model.columns.names, model.columns, labels(model.choices))
-    said = [f"{reading.question(split)}: {'yes' if is_low else 'no'}" for split, is_low in met]
+    reading = _Reading(model.body.nodes, model.columns.names, model.columns, tags(model.choices))
+    said = [f"{' '.join(reading.question(split))}: {'yes' if is_low else 'no'}" for split, is_low in met]
     return "; ".join([*said, reading.ending(leaf).remark])
 
 
@@ -117,7 +128,7 @@ class _Reading:
     nodes: Sequence[Split | Leaf | Guess]
     names: Sequence[str]
     columns: Columns
-    labels: Sequence[str]
+    tags: Sequence[str]
     support: list[int] = field(default_factory=list)
     leaves: list[int] = field(default_factory=list)
 
@@ -151,22 +162,22 @@ class _Reading:
             if number not in opened:
                 return Stub(self.leaves[number], self.support[number])
             yes, no = self.part(node.low, opened), self.part(node.high, opened)
-            return Question(self.question(node), self.support[number], yes, no)
+            return Question(*self.question(node), self.support[number], yes, no)
         if isinstance(node, Guess):
             return Ending(f"{exp(min(node.value, 50.0)):.3g} x", f"{node.support} rows", node.support)
         return self.ending(node)
 
-    def question(self, split: Split) -> str:
-        """Return a split in words."""
+    def question(self, split: Split) -> tuple[str, str]:
+        """Return what a split is about, and what it asks of that."""
         name = self.names[split.column]
         if not split.words:
-            return f"{name} ≤ {amount(split.threshold)}"
+            return name, f"≤ {amount(split.threshold)}"
         column = self.columns.inputs[split.column]
         words = [getattr(column, "words", ())[word] for word in split.words]
         if len(words) == 1:
-            return f"{name} is {words[0]}"
+            return name, f"is {words[0]}"
         more = f" and {len(words) - _WORDS} more" if len(words) > _WORDS else ""
-        return f"{name} in {', '.join(words[:_WORDS])}{more}"
+        return name, f"in {', '.join(words[:_WORDS])}{more}"
 
     def ending(self, leaf: Leaf) -> Ending:
         """Return a leaf in words."""
@@ -175,4 +186,4 @@ class _Reading:
             return Ending("abstains", f"{problems}, default {leaf.default_regret:.2f}", leaf.support)
         choice = leaf.ranking[0]
         remark = f"{problems}, regret {leaf.regret:.2f} (default {leaf.default_regret:.2f})"
-        return Ending(short(self.labels[choice], _LABEL), remark, leaf.support, choice)
+        return Ending(self.tags[choice], remark, leaf.support, choice)

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from tunewise.learn.data_report import FeatureRange
+from tunewise.models.labels import labels, spelled
 from tunewise.report.findings import Findings
 from tunewise.report.markup import Child, Markup, element, fragment, short
 from tunewise.report.tables import bar, figures, in_all, table
-from tunewise.report.wording import amount, count, factor, labels, percent, spelled
+from tunewise.report.wording import amount, count, factor, percent
 
 _MOST_CONFIGS = 12  # in the table of those that are best; the rest is counted
 _MOST_WORDS = 6

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from tunewise.models.labels import shared
 from tunewise.report.colours import area_class, dash, line_class
 from tunewise.report.markup import Child, Markup, element
-from tunewise.report.wording import shared
 
 _BAR = "bar"
 

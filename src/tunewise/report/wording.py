@@ -1,6 +1,5 @@
-"""Numbers and configs in the words of a report."""
+"""Numbers in the words of a report."""
 
-from collections.abc import Mapping, Sequence
 from math import isfinite
 
 
@@ -59,28 +58,3 @@ def size(number: int) -> str:
             return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.3g} {unit}"
         value /= 1000
     return f"{value:.3g} TB"
-
-
-def spelled(config: Mapping[str, object]) -> str:
-    """Return a config as `tile=8, way=plain`, or only its value where it has one parameter."""
-    if len(config) == 1:
-        return str(next(iter(config.values())))
-    return ", ".join(f"{name}={value}" for name, value in config.items())
-
-
-def labels(configs: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return a short name for every config: its value, or the parameters in which the configs differ."""
-    names = list(dict.fromkeys(name for config in configs for name in config))
-    if len(names) == 1:
-        return [spelled(config) for config in configs]
-    same = shared(configs)
-    differing = [name for name in names if name not in same] or names
-    return [", ".join(f"{name}={config[name]}" for name in differing if name in config) for config in configs]
-
-
-def shared(configs: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """Return the parameters that are the same in all configs, where there are several."""
-    if len(configs) < 2:
-        return {}
-    first = configs[0]
-    return {n: v for n, v in first.items() if all(n in other and repr(other[n]) == repr(v) for other in configs)}
