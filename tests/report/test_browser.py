@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installe
 
 WIDTHS = (1280, 390)
 COUNT = "document.querySelectorAll('*').length"
+HINT = "getComputedStyle(document.querySelector('.sideways')).display"
 EVENTS = (
     "[...document.querySelectorAll('*')].flatMap(e => e.getAttributeNames()).filter(n => n.startsWith('on')).length"
 )
@@ -30,8 +31,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
-def written(place: Path, name: samples.Name = "", large: bool = False) -> Path:
-    model = chain(60) if large else samples.model(name)
+def written(place: Path, name: samples.Name = "", leaves: int = 0) -> Path:
+    model = chain(leaves) if leaves else samples.model(name)
     findings = gather(samples.data(name), model, samples.measured(name), today=date(2026, 1, 31))
     save(findings, place / "report.html")
     return place / "report.html"
@@ -51,9 +52,36 @@ def test_nothing_sticks_out_and_the_console_is_silent(
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_large_tree_scrolls_in_its_own_box(browser: Browser, tmp_path: Path, width: int) -> None:
-    browser.open(written(tmp_path, large=True), width=width)
+    browser.open(written(tmp_path, leaves=60), width=width)
     assert browser.value("document.documentElement.scrollWidth") <= width
     assert browser.value("(b => b.scrollWidth > b.clientWidth)(document.querySelector('.tree'))")
+
+
+def test_a_tree_that_is_a_little_too_wide_is_made_to_fit(browser: Browser, tmp_path: Path) -> None:
+    place = written(tmp_path, leaves=10)
+    browser.open(place, width=1280)
+    assert browser.value("Number(document.querySelector('.tree svg').getAttribute('width'))") > 1280
+    assert browser.value("(b => b.scrollWidth <= b.clientWidth)(document.querySelector('.tree'))")
+    assert browser.value(HINT) == "none"
+    browser.open(place, width=390)
+    assert browser.value("(b => b.scrollWidth > b.clientWidth)(document.querySelector('.tree'))")
+    assert browser.value(HINT) == "block"
+
+
+def test_a_tree_that_scrolls_says_so(browser: Browser, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, leaves=60), width=1280)
+    assert browser.value(HINT) == "block"
+
+
+def test_a_large_tree_is_printed_whole(browser: Browser, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, leaves=60), width=800)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert browser.value("(b => b.scrollWidth <= b.clientWidth)(document.querySelector('.tree'))")
+        assert browser.value("document.documentElement.scrollWidth") <= 800
+        assert browser.value(HINT) == "none"
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
 
 
 @pytest.mark.parametrize("width", WIDTHS)

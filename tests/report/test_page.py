@@ -10,10 +10,12 @@ from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
 import samples
 
 from tunewise.errors import InvalidFile
+from tunewise.models import Model
 from tunewise.report.findings import Findings, gather
 from tunewise.report.page import SECTIONS, page, save
 
@@ -131,6 +133,77 @@ def test_a_model_judged_on_its_own_data_says_so() -> None:
     assert "flatter" not in page(gather(data, model, today=DAY))
     same = samples.model(fingerprint=data.fingerprint)
     assert "flatter" in page(gather(data, same, today=DAY))
+
+
+def tiles(text: str) -> list[tuple[str, ...]]:
+    """Return the figures on top: what each is, the number, and the remark."""
+    return re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd><dd class=\"remark\">(.*?)</dd>", text)
+
+
+def test_what_was_held_out_comes_first_and_every_figure_of_a_model_says_where_it_is_from() -> None:
+    data = samples.data()
+    seen = tiles(page(gather(data, samples.model(fingerprint=data.fingerprint), today=DAY)))
+    assert seen[0] == ("learned, held out", "1.050", "of the best, on problems not learned from")
+    of_model = [remark for name, _, remark in seen if name in ("learned", "speed-up", "coverage")]
+    assert len(of_model) == 3
+    assert all("on the data learned from" in remark for remark in of_model)
+    other = tiles(page(gather(data, samples.model(), today=DAY)))
+    assert all("on other data" in remark for name, _, remark in other if name in ("learned", "speed-up", "coverage"))
+
+
+def test_a_model_that_was_not_judged_has_no_held_out_figure() -> None:
+    data = samples.data()
+    model = samples.model(fingerprint=data.fingerprint)
+    silent = msgspec.structs.replace(model, card=msgspec.structs.replace(model.card, scores={}))
+    text = page(gather(data, silent, today=DAY))
+    assert "learned, held out" not in text
+    assert "It was not judged on problems that were held out" in text
+
+
+def test_a_speed_up_is_written_as_one() -> None:
+    (said,) = [value for name, value, _ in tiles(page(found())) if name == "speed-up"]
+    assert said.endswith("x")
+
+
+def test_the_counts_say_what_they_count() -> None:
+    said = " ".join(read().texts)
+    assert re.search(r"As AutoHeuristic counts: \d+ correct \(it named the very fastest\)", said)
+    assert "3 unsure (it abstained)" in said
+
+
+def test_shares_of_a_forest_are_of_what_is_told_above_them() -> None:
+    forest = page(gather(samples.data(), samples.forest(), today=DAY))
+    assert "Share of the rise in regret" in forest
+    assert "Share of the regret saved" not in forest
+    assert "Share of the regret saved" in page(found())
+
+
+def with_many_choices(model: Model) -> Model:
+    """The same model with choices of many parameters, those of the data among them."""
+    more = tuple({"tile": "value0", "way": number} for number in range(2, 40))
+    return msgspec.structs.replace(model, choices=(*model.choices, *more))
+
+
+def test_every_choice_is_listed() -> None:
+    text = page(gather(samples.data(), with_many_choices(samples.forest()), today=DAY))
+    assert "<summary>25 more choices</summary>" in text
+    assert text.count('<th scope="row">tile=value0, way=') == 39
+    assert "Further back" not in text
+
+
+def test_worst_problems_name_choices_as_leaves_do() -> None:
+    text = page(found("a_rather_long_name_of_a_parameter_"))
+    worst = text[text.index("<caption><span>Worst problems") :]
+    assert re.search(r"<td>#[012] a_rather_long", worst)
+    assert re.search(r"<th scope=\"row\">#0 a_rather_long", text)  # the list of choices
+
+
+def test_parameters_stand_in_the_order_of_the_data() -> None:
+    model = samples.model()
+    turned = msgspec.structs.replace(model, choices=tuple(dict(reversed(choice.items())) for choice in model.choices))
+    findings = gather(samples.data(), turned, today=DAY)
+    assert findings.model == model
+    assert [list(choice) for choice in findings.model.choices] == [["tile", "way"]] * 3
 
 
 def test_a_forest_is_told_in_words() -> None:

@@ -50,16 +50,25 @@ def figure(words: Outline, *, title: str, is_alone: bool = False) -> Markup:
     """
     root, rows = _place(words.root, 0, 0)
     columns = _columns(root)
-    width, height = int(columns[-1] + _MARGIN), int(rows * _ROW + 2 * _MARGIN)
+    across, height = _right(columns), int(rows * _ROW + 2 * _MARGIN)
     drawn = [*_lines(root, columns, max(1, words.root.support)), *_boxes(root, columns)]
     if is_alone:
         key = {**words.formulas, **words.choices}
-        width = max(width, _WIDE) if key else width
-        said = list(_key(key, width))
+        across = max(across, _WIDE) if key else across
+        said = list(_key(key, across))
         drawn = [*_paper(), *drawn, *_written(said, height + _LINE)]
         height += _LINE * (len(said) + 1) if said else 0
     told = f"{words.leaves} leaves" + (f", {words.hidden} of them not shown" if words.hidden else "")
-    return svg(Frame(width, height, 0, 0, 0, 0), *drawn, title=title, description=told)
+    return svg(Frame(across, height, 0, 0, 0, 0), *drawn, title=title, description=told)
+
+
+def width(words: Outline) -> int:
+    """Return how many pixels wide the tree is drawn."""
+    return _right(_columns(_place(words.root, 0, 0)[0]))
+
+
+def _right(columns: Sequence[float]) -> int:
+    return int(columns[-1] + _MARGIN)
 
 
 def _paper() -> Iterator[Markup]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+import msgspec
+
 from tunewise.decision import Config
 from tunewise.formats.dataset import DataSet
 from tunewise.learn.data_report import DataReport, report_of
@@ -27,6 +29,17 @@ class Findings:
     is_seen: bool = False  # the model was learned from these very data
     importance: Importance | None = None
     progress: Progress | None = None
+
+    @property
+    def judged_on(self) -> str:
+        """What the figures of the model come from, as the end of a sentence."""
+        return "on the data learned from" if self.is_seen else "on other data than learned from"
+
+    @property
+    def held_out(self) -> Mapping[str, float]:
+        """What the model's card says of problems that were held out in training; empty where it was not judged."""
+        scores = self.model.card.scores if self.model is not None else {}
+        return scores if "regret" in scores else {}
 
     def as_json(self) -> dict[str, Any]:
         """Return the findings as plain values; curves are left to the page."""
@@ -55,6 +68,7 @@ def gather(
     data: DataSet, model: Model | None = None, trials: Iterable[Measured] = (), *, today: date | None = None
 ) -> Findings:
     """Return the findings of a data set, of a model on it, and of the trials the store remembers."""
+    model = model and _in_order(model, data)
     return Findings(
         decision=data.decision,
         written=(today or date.today()).isoformat(),
@@ -65,3 +79,10 @@ def gather(
         importance=importance(model, data) if model is not None else None,
         progress=progress(trials),
     )
+
+
+def _in_order(model: Model, data: DataSet) -> Model:
+    """Return the model with its choices' parameters in the order of the data: a page has them in one."""
+    order = list(data.configs[0]) if data.configs else []
+    choices = tuple({**{name: choice[name] for name in order if name in choice}, **choice} for choice in model.choices)
+    return msgspec.structs.replace(model, choices=choices)

@@ -15,9 +15,20 @@ _MOST_CHOICES, _MOST_LISTED = 16, 500  # in a table, and with those that are fol
 _MOST_COLUMNS = 20
 _CONFIG = 120  # characters of a config
 _RANKS_ALL = "For every problem it ranks all of its choices, so any of them may come first."
-_METHODS = {
-    "splits": "The share of all regret that the tree saves, by the column its questions are about.",
-    "shuffling": "How much regret rises where a feature is taken from another problem, as a share of all rises.",
+_FITTED = 1400  # pixels of a tree that is made to fit a wide page; smaller, a wider one could not be read
+_SIDEWAYS = {
+    True: "Where the tree is wider than the screen, scroll sideways.",
+    False: "The tree is wider than the page: scroll sideways to see all of it.",
+}
+_METHODS = {  # what is told, and the caption
+    "splits": (
+        "The share of all regret that the tree saves, by the column its questions are about.",
+        "Share of the regret saved",
+    ),
+    "shuffling": (
+        "How much regret rises where a feature is taken from another problem, as a share of all rises.",
+        "Share of the rise in regret",
+    ),
 }
 
 
@@ -42,9 +53,10 @@ def importance(findings: Findings) -> Markup | None:
         return None
     rows = [(short(one.name, _CONFIG), percent(one.share), bar(one.share)) for one in found.shares[:_MOST_COLUMNS]]
     left = len(found.shares) - len(rows)
+    told, caption = _METHODS[found.method]
     return fragment(
-        element("p", _METHODS[found.method]),
-        table("Share of the regret saved", ("column", "share", ""), rows, numbers=("share",)),
+        element("p", told),
+        table(caption, ("column", "share", ""), rows, numbers=("share",)),
         element("p", f"Less than these: {count(left, 'more column')}.", class_="soft") if left else None,
     )
 
@@ -73,11 +85,12 @@ def _drawn(words: Outline, model: Model) -> Markup:
     title = f"The tree of {model.card.decision}"
     cut = f" {words.hidden} of {words.leaves} leaves, those with least support, are not shown." if words.hidden else ""
     note = f"Yes leads right, no leads down; a line is as thick as the number of problems that take it.{cut}"
-    box = element(
-        "div", drawing.figure(words, title=title), class_="scroll tree", role="region", aria_label=title, tabindex="0"
-    )
+    is_fitted = drawing.width(words) <= _FITTED
+    look = "scroll tree fitted" if is_fitted else "scroll tree"
+    box = element("div", drawing.figure(words, title=title), class_=look, role="region", aria_label=title, tabindex="0")
+    hint = element("p", _SIDEWAYS[is_fitted], class_="soft sideways narrow" if is_fitted else "soft sideways")
     return fragment(
-        element("figure", box, element("figcaption", note, class_="soft")),
+        element("figure", hint, box, element("figcaption", note, class_="soft")),
         element("details", element("summary", "The same tree as text"), element("pre", text(words), tabindex="0")),
     )
 

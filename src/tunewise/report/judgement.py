@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 
 from tunewise.decision import Config, Feature, canonical
 from tunewise.learn.validate import Spread
@@ -21,10 +22,17 @@ _CONFIG = 120  # of one with a config that the model has not
 _REGRET = "Regret is the time of what was chosen over the best time measured for the same problem: 1 is perfect."
 _NO_MODEL = "No model was given: tunewise train makes one, and --model shows it here."
 _WORST = "Where the heuristic loses most: measure more problems like these, or give it a feature that tells them apart."
-_SEEN = (
-    "The model was learned from these very problems: its figures here flatter it. "
-    "What it did on problems that were held out stands under The heuristic."
-)
+_COUNTED = {
+    "correct": "it named the very fastest",
+    "wrong": "it named another, however close",
+    "unsure": "it abstained",
+    "unmeasured": "what it named was not tried there",
+}
+_SEEN = "The model was learned from these very problems: its figures on them flatter it. "
+_HELD_OUT = {
+    True: "The row held out is what it did on problems that it had not learned from.",
+    False: "It was not judged on problems that were held out.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,7 @@ def regret(findings: Findings) -> Markup:
         legend((way.regrets.number, way.name) for way in ways),
         element("figcaption", told + (noise if findings.scores.noise_floor > 1 else ""), class_="soft"),
     )
-    sides = element("div", picture, element("div", _compared(ways), _answered(findings)), class_="side")
+    sides = element("div", picture, element("div", _compared(ways, findings), _answered(findings)), class_="side")
     return fragment(element("p", _REGRET), _warning(findings), sides, _by_category(findings))
 
 
@@ -92,11 +100,16 @@ def _ways(findings: Findings) -> Iterator[_Way]:
     yield _Way("oracle", Spread(1.0, 1.0, 1.0), Regrets.of("oracle", [1.0] * scores.problems, len(named)))
 
 
-def _compared(ways: Sequence[_Way]) -> Markup:
+def _compared(ways: Sequence[_Way], findings: Findings) -> Markup:
     columns = ("way", "mean", "p95", "max", f"within {percent(_NEAR - 1)}")
     rows = [(way.name, *_figures(way.spread), percent(way.regrets.within(_NEAR))) for way in ways]
-    strong = 0 if ways[0].name == "learned" else None
-    caption = "Regret: geometric mean, 95th percentile, maximum; share of problems near the best"
+    held = findings.held_out
+    if held:
+        rows.insert(0, ("learned, held out", factor(held["regret"]), factor(held.get("p95", nan)), "-", "-"))
+    strong = None if findings.model is None else 0
+    where = f" {findings.judged_on}" if findings.model is not None else ""
+    besides = ", but for what was held out" if held else ""
+    caption = f"Regret{where}{besides}: geometric mean, 95th percentile, maximum; share of problems near the best"
     return table(caption, columns, rows, numbers=columns[1:], strong=strong)
 
 
@@ -105,9 +118,9 @@ def _answered(findings: Findings) -> Markup:
     scores = findings.scores
     if findings.model is None:
         return element("p", _NO_MODEL, class_="soft")
-    counts = ", ".join(f"{number:,} {name}" for name, number in scores.counts.items() if number)
+    counts = ", ".join(f"{number:,} {name} ({_COUNTED[name]})" for name, number in scores.counts.items() if number)
     rest = "; for the others the default stands" if scores.coverage < 1 else ""
-    told = [f"It answers {percent(scores.coverage)} of the problems{rest} ({counts})."]
+    told = [f"It answers {percent(scores.coverage)} of the problems{rest}.", f"As AutoHeuristic counts: {counts}."]
     gain = f"{factor(scores.speedup_over_best_single)} times as fast as the best single choice"
     if scores.speedup_over_default is not None:
         gain = f"{factor(scores.speedup_over_default)} times as fast as the default and {gain}"
@@ -137,7 +150,7 @@ def _figures(spread: Spread) -> tuple[str, str, str]:
 
 
 def _warning(findings: Findings) -> Markup | None:
-    return element("p", _SEEN, class_="note") if findings.is_seen else None
+    return element("p", _SEEN + _HELD_OUT[bool(findings.held_out)], class_="note") if findings.is_seen else None
 
 
 def _features(problem: Mapping[str, Feature], names: Sequence[str]) -> Iterator[str]:

@@ -55,6 +55,7 @@ def headroom(findings: Findings) -> Markup:
 
 def _key_figures(findings: Findings) -> Iterator[tuple[str, str, str]]:
     scores = findings.scores
+    yield from _held_out(findings.held_out)
     if scores.default_regret is not None:
         default = scores.default_regret
         yield "headroom", factor(default.geomean), f"default / best; p95 {factor(default.p95)}"
@@ -62,10 +63,18 @@ def _key_figures(findings: Findings) -> Iterator[tuple[str, str, str]]:
     yield "best single choice", factor(single.geomean), f"of the best; p95 {factor(single.p95)}"
     if findings.model is None:
         return
-    yield "learned", factor(scores.regret.geomean), f"of the best; p95 {factor(scores.regret.p95)}"
+    where = findings.judged_on
+    yield "learned", factor(scores.regret.geomean), f"of the best, {where}; p95 {factor(scores.regret.p95)}"
     if scores.speedup_over_default is not None:
-        yield "speed-up", factor(scores.speedup_over_default), "over the default"
-    yield "coverage", percent(scores.coverage), "of the problems are answered"
+        yield "speed-up", f"{factor(scores.speedup_over_default)}x", f"over the default, {where}"
+    yield "coverage", percent(scores.coverage), f"of the problems are answered, {where}"
+
+
+def _held_out(scores: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
+    """Yield the figure that comes first where there is one: that on problems which the model did not learn from."""
+    if scores:
+        p95 = f"; p95 {factor(scores['p95'])}" if "p95" in scores else ""
+        yield "learned, held out", factor(scores["regret"]), f"of the best, on problems not learned from{p95}"
 
 
 def _facts(findings: Findings) -> Iterator[tuple[Child, Child]]:
