@@ -88,7 +88,7 @@ def _tell(screen: Screen, found: "Validation", worst: int) -> None:
     columns = ("regret of", "geomean", "p95", "max")
     screen.table(columns, [_cells(*row) for row in rows], right=columns[1:])
     problems, unmeasured = count(found.problems, "problem"), found.counts["unmeasured"]
-    noise = "unknown: one sample a row" if found.noise is None else f"{found.noise:.3f}"
+    noise = "unknown: one sample a row" if found.noise_floor is None else f"{found.noise_floor:.3f}"
     never = f", {unmeasured} by a config never measured there and taken as the default" if unmeasured else ""
     screen.show(f"{problems}, {found.coverage:.0%} answered{never}; noise floor {noise}")
     for case in found.worst[:worst]:

@@ -71,18 +71,13 @@ class Validation:
     top: dict[int, float]
     speedup_over_default: float | None
     speedup_over_best_single: float
-    noise: float | None  # the noise floor; None: unknown, rows have one sample
+    noise_floor: float | None  # ratio of times below which a difference means nothing; None: rows have one sample
     counts: dict[str, int]
     by_category: dict[str, dict[str, Spread]] = field(default_factory=dict)
     worst: tuple[Case, ...] = ()
     regrets: dict[str, Floats] = field(default_factory=dict)  # of every problem: ours, default, best_single
     is_seen: bool = False  # the model was learned from these very data
     warnings: tuple[str, ...] = ()
-
-    @property
-    def noise_floor(self) -> float:
-        """The ratio of times below which a difference means nothing; 1 where that is unknown."""
-        return self.noise or 1.0
 
     def as_json(self) -> dict[str, Any]:
         """Return everything but the regrets of single problems as plain values."""
@@ -97,7 +92,7 @@ class Validation:
             "top": {str(k): regret for k, regret in self.top.items()},
             "speedup_over_default": self.speedup_over_default,
             "speedup_over_best_single": self.speedup_over_best_single,
-            "noise_floor": self.noise,
+            "noise_floor": self.noise_floor,
             "counts": dict(self.counts),
             "by_category": {
                 name: {word: spread.as_json() for word, spread in spreads.items()}
@@ -142,7 +137,7 @@ def validate(model: Ranks, data: DataSet, *, default: Config | None = None, wors
         top={k: _top(costs, rankings, known.default, k) for k in TOP},
         speedup_over_default=None if default_cost is None else float(np.exp((default_cost - ours).mean())),
         speedup_over_best_single=float(np.exp((costs[:, single] - ours).mean())),
-        noise=noise_floor(known.rows),
+        noise_floor=noise_floor(known.rows),
         counts=_counts(known, answers, first),
         by_category=_by_category(known, ours),
         worst=_worst(model, known, first, ours, worst),

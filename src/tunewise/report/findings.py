@@ -26,14 +26,13 @@ class Findings:
     data: DataReport
     scores: Validation  # without a model: of the default and the best single choice
     model: Model | None = None
-    is_seen: bool = False  # the model was learned from these very data
     importance: Importance | None = None
     progress: Progress | None = None
 
     @property
     def judged_on(self) -> str:
         """What the figures of the model come from, as the end of a sentence."""
-        return "on the data learned from" if self.is_seen else "on other data than learned from"
+        return "on the data learned from" if self.scores.is_seen else "on other data than learned from"
 
     @property
     def held_out(self) -> Mapping[str, float]:
@@ -49,7 +48,7 @@ class Findings:
             "data": self.data.to_json(),
             "scores": self.scores.as_json(),
             "has_model": self.model is not None,
-            "is_seen": self.is_seen,
+            "is_seen": self.scores.is_seen,
             "importance": {one.name: one.share for one in shares},
             "progress": self.progress.as_json() if self.progress else None,
         }
@@ -75,7 +74,6 @@ def gather(
         data=report_of(data),
         scores=validate(model or _Abstains(), data),
         model=model,
-        is_seen=model is not None and model.card.fingerprint == data.fingerprint,
         importance=importance(model, data) if model is not None else None,
         progress=progress(trials),
     )

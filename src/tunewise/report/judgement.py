@@ -53,12 +53,13 @@ def regret(findings: Findings) -> Markup:
         noise_floor=findings.scores.noise_floor,
     )
     told = "The further up and left a curve, the more problems are answered near the best."
-    noise = f" Differences within {percent(findings.scores.noise_floor - 1)}, the grey band, are noise."
+    floor = findings.scores.noise_floor or 1.0
+    noise = f" Differences within {percent(floor - 1)}, the grey band, are noise." if floor > 1 else ""
     picture = element(
         "figure",
         element("div", chart, class_="chart"),
         legend((way.regrets.number, way.name) for way in ways),
-        element("figcaption", told + (noise if findings.scores.noise_floor > 1 else ""), class_="soft"),
+        element("figcaption", told + noise, class_="soft"),
     )
     sides = element("div", picture, element("div", _compared(ways, findings), _answered(findings)), class_="side")
     return fragment(element("p", _REGRET), _warning(findings), sides, _by_category(findings))
@@ -150,7 +151,7 @@ def _figures(spread: Spread) -> tuple[str, str, str]:
 
 
 def _warning(findings: Findings) -> Markup | None:
-    return element("p", _SEEN + _HELD_OUT[bool(findings.held_out)], class_="note") if findings.is_seen else None
+    return element("p", _SEEN + _HELD_OUT[bool(findings.held_out)], class_="note") if findings.scores.is_seen else None
 
 
 def _features(problem: Mapping[str, Feature], names: Sequence[str]) -> Iterator[str]:
