@@ -13,6 +13,7 @@ from tunewise.report.wording import count, factor, percent
 
 _MOST_CHOICES, _MOST_LISTED = 16, 500  # in a table, and with those that are folded away; the rest is counted
 _MOST_COLUMNS = 20
+_BESIDE = ("default_regret", "best_single_regret")  # of a card's scores, those of ways that learn nothing
 _CONFIG = 120  # characters of a config
 _RANKS_ALL = "For every problem it ranks all of its choices, so any of them may come first."
 _FITTED = 1400  # pixels of a tree that is made to fit a wide page; smaller, a wider one could not be read
@@ -70,9 +71,15 @@ def _about(model: Model) -> Markup:
         ("on", card.created or "-"),
         ("for", fence or "any hardware"),
         ("data", card.fingerprint[:16] or "-"),
-        *((f"held out: {name.replace('_', ' ')}", factor(value)) for name, value in card.scores.items()),
+        *((_score(name), factor(value)) for name, value in card.scores.items()),
     ]
     return table("The model", ("fact", "value"), rows)
+
+
+def _score(name: str) -> str:
+    """Return what a score of the card is called: those of the default and of one choice have nothing to hold out."""
+    told = name.replace("_", " ")
+    return f"on the data learned from: {told}" if name in _BESIDE else f"held out: {told}"
 
 
 def _formulas(words: Outline) -> Markup | None:
