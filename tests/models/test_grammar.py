@@ -303,9 +303,11 @@ def test_only_the_longest_way_through_a_tree_counts() -> None:
     check_source(crowded(tree, ifs(12)))
 
 
-@pytest.mark.parametrize("deep", ["(" * 90_000 + "d3" + ")" * 90_000, "-" * 90_000 + "d3", "+".join(["d3"] * 90_000)])
+@pytest.mark.parametrize(
+    "deep", ["(" * 90_000 + "part3" + ")" * 90_000, "-" * 90_000 + "part3", "+".join(["part3"] * 90_000)]
+)
 def test_code_that_is_nested_too_deeply_is_told_so(deep: str) -> None:
-    text = python_source(FOREST).replace("d3 <= 0.5", f"{deep} <= 0.5")
+    text = python_source(FOREST).replace("part3 <= 0.5", f"{deep} <= 0.5")
     with pytest.raises(InvalidModel, match=r"^not generated code: (nested too deeply|too many nested parentheses)"):
         parse_source(text)
 
@@ -313,4 +315,4 @@ def test_code_that_is_nested_too_deeply_is_told_so(deep: str) -> None:
 @pytest.mark.parametrize(("part", "told"), [("m.real", "an Attribute"), ("[m]", "a List"), ("not m", "a UnaryOp")])
 def test_what_does_not_belong_into_code_is_named_with_its_article(part: str, told: str) -> None:
     with pytest.raises(InvalidModel, match=f"line [0-9]+ holds {told} that"):
-        check_source(python_source(FOREST).replace("d3 = m % tile", f"d3 = {part}"))
+        check_source(python_source(FOREST).replace("part3 = m % tile", f"part3 = {part}"))

@@ -30,9 +30,9 @@ def ready(screen: Screen, threads: int) -> Iterator[None]:
     with ExitStack() as stack:
         if settings.variable(amx.VARIABLE) is None and amx.is_broken():
             # oneDNN reads it once, when torch is imported.
-            screen.say(f"warning: matrix units kill programs here; {amx.VARIABLE}={amx.WITHOUT_AMX} is set for now")
             stack.enter_context(with_variable(amx.VARIABLE, amx.WITHOUT_AMX))
             torchside.need("torch")
+            screen.say(f"warning: matrix units kill programs here; {amx.VARIABLE}={amx.WITHOUT_AMX} is set for now")
             stack.enter_context(amx.hidden_from_inductor())
         torch = torchside.need("torch")
         stack.enter_context(warnings.catch_warnings())
