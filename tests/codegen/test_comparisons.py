@@ -116,3 +116,10 @@ def test_a_reader_is_told_what_times_are_and_sizes_keep_their_names() -> None:
 def test_the_default_is_told_where_it_is_none_of_the_choices() -> None:
     model = replace(compared(), default=None, card=Card(decision="gemm", fallback={"rows": 1, "wide": 8}))
     assert "# Default      {'rows': 1, 'wide': 8}\n" in python_source(model)
+
+
+def test_a_leaf_where_nothing_was_measured_says_so() -> None:
+    leaves = (Leaf((0,), 0, 1.2, 1.9), Leaf((1,), 2, 1.1, 1.5))
+    text = python_source(replace(compared(), body=Tree((Split(13, 1, 2, 0.9817), *leaves))))
+    assert "return (0,)  # nothing measured: expected regret 1.2, the default's 1.9\n" in text
+    assert "return (1,)  # 2 problems: regret 1.1, the default's 1.5\n" in text

@@ -119,12 +119,13 @@ def _test(split: Split, formulas: Formulas, ahead: frozenset[int]) -> str:
 
 def support(leaf: Leaf) -> str:
     """Return what is known of a leaf as a remark; empty where nothing is."""
-    if not leaf.support:
+    if not leaf.support and leaf.regret == leaf.default_regret:
         return ""
-    problems = "1 problem" if leaf.support == 1 else f"{leaf.support} problems"
+    problems = {0: "nothing measured", 1: "1 problem"}.get(leaf.support, f"{leaf.support} problems")
     if not leaf.ranking:
         return f"{problems}: nothing is surely better than the default"
-    return f"{problems}: regret {leaf.regret:.3g}, the default's {leaf.default_regret:.3g}"
+    regret = "regret" if leaf.support else "expected regret"
+    return f"{problems}: {regret} {leaf.regret:.3g}, the default's {leaf.default_regret:.3g}"
 
 
 def _loop(model: Model, formulas: Formulas, rates: Sequence[str], *, words: bool) -> list[str]:

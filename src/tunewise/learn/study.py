@@ -36,7 +36,8 @@ class Study:
     weights: Floats
     offered: tuple[Derived, ...]  # what a tree may derive from a problem
     worth: Floats  # of every column, inputs first: so much of what a question saves counts; nothing: it is not asked
-    least_weight: float = 1.0  # of the rows on each side of a split
+    tolerance: float  # what a question must save where it is asked
+    by_law: bool = False  # a law taught it: what that says is no noise, and holds where nothing was measured
 
     def derived(self, kind: Kind) -> tuple[Derived, ...]:
         """Return the columns that a tree of some kind may derive."""
@@ -46,8 +47,9 @@ class Study:
         """Return a tree grown on everything known."""
         table = expand(self.problems, derived := self.derived(kind))
         words = np.concatenate([self.problems.words, np.zeros(len(derived), dtype=np.bool_)])
-        sample = Sample(table, words, self.costs, self.weights, self.worth[: table.shape[1]], self.measured)
-        return grow(sample, limits, self.least_weight)
+        measured = len(table) if self.by_law else self.measured
+        sample = Sample(table, words, self.costs, self.weights, self.worth[: table.shape[1]], measured)
+        return grow(sample, limits, _LEAST_BY_LAW if self.by_law else 1.0)
 
 
 def study(data: DataSet, weights: Floats, options: Training, teaching: Teaching) -> Study:
@@ -68,7 +70,8 @@ def study(data: DataSet, weights: Floats, options: Training, teaching: Teaching)
     shares = _shares(weights, origin)
     costs = teacher.guess(every, np.searchsorted(teacher.choices, portfolio))
     offered = _offered(every, data, portfolio, costs, teacher.law)
-    return Study(portfolio, every, len(known), costs, shares, *offered, _LEAST_BY_LAW if is_lawful else 1.0)
+    tolerance = 0.0 if is_lawful else options.tolerance
+    return Study(portfolio, every, len(known), costs, shares, *offered, tolerance, is_lawful)
 
 
 def _shares(weights: Floats, origin: Numbers) -> Floats:

@@ -43,7 +43,7 @@ class TreeLearner:
         teaching = teaching_for(known)
         shape = choose_shape(known, weights, options, teaching)
         whole = study(known, weights, options, teaching)
-        grown = whole.tree(shape.kind, _limits(options)).cut(shape.leaves, options.tolerance)
+        grown = whole.tree(shape.kind, _limits(options)).cut(shape.leaves, whole.tolerance)
         return _model(known, whole, grown, shape, options)
 
 
@@ -105,7 +105,7 @@ def _answers(
     for kind in KINDS:
         grown = learned.tree(kind, _limits(options))
         table, firsts = expand(asked, learned.derived(kind)), learned.portfolio[grown.first_choices()]
-        ends = (grown.cut(size, options.tolerance).places(table) for size in sizes)
+        ends = (grown.cut(size, learned.tolerance).places(table) for size in sizes)
         answers += [((kind, size), firsts[places]) for size, places in zip(sizes, ends, strict=True)]
     return answers
 

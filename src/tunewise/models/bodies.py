@@ -41,8 +41,10 @@ class Leaf(msgspec.Struct, frozen=True, tag="leaf", forbid_unknown_fields=True):
 
     ranking: tuple[int, ...] = ()
     support: int = 0  # problems it was learned from
-    regret: float = 1.0  # of its first choice on problems that were held out
-    default_regret: float = 1.0  # of the default on the same
+    regret: float = (
+        1.0  # of its first choice on problems that were held out; what is expected counts where they are few
+    )
+    default_regret: float = 1.0  # of the default, likewise
 
 
 class Guess(msgspec.Struct, frozen=True, tag="guess", forbid_unknown_fields=True):

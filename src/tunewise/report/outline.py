@@ -181,7 +181,7 @@ class _Reading:
 
     def ending(self, leaf: Leaf) -> Ending:
         """Return a leaf in words."""
-        problems = count(leaf.support, "problem")
+        problems = count(leaf.support, "problem") if leaf.support else "nothing measured"
         if not leaf.ranking:
             return Ending("abstains", f"{problems}, default {leaf.default_regret:.2f}", leaf.support)
         choice = leaf.ranking[0]
