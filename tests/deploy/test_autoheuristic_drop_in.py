@@ -254,6 +254,7 @@ def test_top_choices_come_in_order_with_those_always_included(home: Path) -> Non
     assert asked.get_top_k_choices(1) == ["pad"]
     assert asked.get_top_k_choices(2) == ["pad", "plain"]
     assert asked.get_top_k_choices(1, always_included=["plain", "pad"]) == ["pad", "plain"]
+    assert asked.get_top_k_choices(1, always_included=["plain", "plain"]) == ["pad", "plain"]
     assert asked.get_top_k_choices(-1) == []
     assert asked.get_top_k_choices(0, always_included=["plain"]) == ["plain"]
     assert Padding().ask(n=5000, use=True).get_top_k_choices(2) is None
@@ -293,6 +294,27 @@ def test_operations_add_features_that_are_never_stored(tmp_path: Path, monkeypat
 def test_operations_become_features_of_a_training_run() -> None:
     added = autoheuristic.add_features([AHOperation("is_large", lambda data: data["n"] > 10, is_categorical=True)])
     assert added["is_large"](tw.Problem({"n": 11})) == "True"
+
+
+def test_an_operation_says_the_same_in_training_as_in_use(tmp_path: Path) -> None:
+    operations = [
+        AHOperation("is_wide", lambda data: data["is_flat"] and data["bits"] > 8, is_categorical=True),
+        AHOperation("wide_bits", lambda data: data["bits"] * data["is_wide"]),
+        AHOperation("is_known", lambda data: data["owner"] is not None, is_categorical=True),
+    ]
+    path, used = tmp_path / "log.txt", []
+    for is_flat, bits, owner in ((True, 16, None), (False, 16, "me"), (True, 8, None)):
+        context = AHContext()
+        for name, value in {"is_flat": is_flat, "bits": bits, "owner": owner}.items():
+            context.add_feature(name, value, is_categorical=True)
+        AutoHeuristic(lambda: "a", ["a", "b"], lambda choice: 1.0, context, "x", log_path=path).collect()
+        used.append({name: context.plain(operations)[name] for name in ("is_wide", "wide_bits", "is_known")})
+    data, added = datasets.read([path]), autoheuristic.add_features(operations)
+    trained = [{name: function(data.problem(number)) for name, function in added.items()} for number in range(3)]
+    assert trained == used
+    assert [one["is_wide"] for one in used] == ["True", "False", "False"]
+    assert [one["wide_bits"] for one in used] == [16, 0, 0]
+    assert [one["is_known"] for one in used] == ["False", "True", "False"]
 
 
 def test_what_breaks_on_the_way_to_an_answer_is_logged_and_the_fallback_used(
@@ -369,6 +391,9 @@ def test_it_explains_what_decides(home: Path) -> None:
     asked = AutoHeuristic(lambda: "plain", CHOICES, None, renamed, "padding", use=True)
     assert asked.explain() == "padding.json needs the feature n, which is not among size: the fallback decides"
     assert it.ask(use=True, precondition=lambda metadata, context: False).explain().startswith("the precondition")
+    broken = [AHOperation("share", lambda data: 1 / (data["n"] - 500))]
+    said = "padding.json is not asked, as the features cannot be had: ZeroDivisionError: "
+    assert it.ask(n=500, use=True, augment_context=broken).explain().startswith(said)
     save_model(home / "heuristics" / "padding.json", fence={"hardware.kind": "cuda"})
     tw.refresh()
     assert "is for hardware.kind='cuda'" in it.ask(n=500, use=True).explain()

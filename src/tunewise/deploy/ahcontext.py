@@ -1,8 +1,10 @@
 """What an AutoHeuristic is asked about: features, operations that add to them, and the device."""
 
 import functools
+import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +31,11 @@ class AHFeature:
 
 @dataclass(frozen=True, slots=True)
 class AHOperation:
-    """A feature worked out from the others, whenever it is needed: it is never stored."""
+    """A feature worked out from the others, whenever it is needed: it is never stored.
+
+    `func` gets what a log keeps of the others, so that it says the same in training and in use: a word that spells a
+    switch, a number or None is that.
+    """
 
     name: str
     func: Callable[[Any], Any]
@@ -38,10 +44,6 @@ class AHOperation:
     def apply_operation(self, data: Any) -> None:
         """Add the feature to a mapping of features."""
         data[self.name] = self.func(data)
-
-    def feature(self, data: Mapping[str, Any]) -> Feature:
-        """Return the feature as models know it; a switch becomes a word where the operation is categorical."""
-        return AHFeature(self.name, self.func(data), self.is_categorical).plain
 
 
 class AHContext:
@@ -75,11 +77,7 @@ class AHContext:
     def plain(self, operations: Iterable[AHOperation] = ()) -> dict[str, Feature]:
         """Return all features as models know them, with those that operations add; an operation sees earlier ones."""
         known = {feature.name: feature.plain for feature in self.features}
-        data = dict(self.context_dict)
-        for operation in operations:
-            operation.apply_operation(data)
-            known[operation.name] = AHFeature(operation.name, data[operation.name], operation.is_categorical).plain
-        return known
+        return {**known, **_worked_out(operations, known)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,34 @@ def facts_of_device(device: str) -> dict[str, object]:
 
 def add_features(operations: Iterable[AHOperation]) -> dict[str, Callable[[Mapping[str, Any]], Feature]]:
     """Return operations as the `add_features` of a training run, so that training and use cannot disagree."""
-    return {operation.name: operation.feature for operation in operations}
+    every = tuple(operations)
+    return {one.name: functools.partial(_last_of, every[: place + 1]) for place, one in enumerate(every)}
+
+
+def _last_of(operations: Sequence[AHOperation], data: Mapping[str, Feature]) -> Feature:
+    return _worked_out(operations, data)[operations[-1].name]
+
+
+def _worked_out(operations: Iterable[AHOperation], known: Mapping[str, Feature]) -> dict[str, Feature]:
+    """Return what operations add to features, as models know it; an operation sees what earlier ones returned."""
+    data: dict[str, Any] = {name: _spelled(value) for name, value in known.items()}
+    added = {}
+    for operation in operations:
+        operation.apply_operation(data)
+        added[operation.name] = AHFeature(operation.name, data[operation.name], operation.is_categorical).plain
+    return added
+
+
+def _spelled(value: Feature) -> Any:
+    """Return what a word spells; a log has only the spelling of what a program may give as a category."""
+    if not isinstance(value, str):
+        return value
+    for kind in (int, float):
+        with suppress(ValueError):
+            number = kind(value)
+            if str(number) == value and math.isfinite(number):
+                return number
+    return {"True": True, "False": False, "None": None}.get(value, value)
 
 
 def _capability(hardware: Hardware) -> tuple[int, ...] | None:

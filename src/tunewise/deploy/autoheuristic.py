@@ -95,8 +95,7 @@ class AutoHeuristic:
         every = [choice for choice in self._ranked() if choice in self.choices]
         if not every:
             return None
-        ranked = every[: max(top_k, 0)]
-        return ranked + [choice for choice in always_included or () if choice not in ranked]
+        return list(dict.fromkeys([*every[: max(top_k, 0)], *(always_included or ())]))
 
     def explain(self) -> str:
         """Return in words what `get_choice` would go by, without measuring anything."""
@@ -159,10 +158,9 @@ class AutoHeuristic:
     def _consulted(self) -> Iterator[tuple[str, list[str] | str]]:
         """Yield what every heuristic of this name says: choices, best first, or why it has none."""
         heuristics = shelf.heuristics_for(self.name)
-        features = self._features() if heuristics else None
-        if features is not None:
-            for heuristic in heuristics:
-                yield heuristic.name, self._consult(heuristic, features)
+        features = self._features() if heuristics else {}
+        for heuristic in heuristics:
+            yield heuristic.name, features if isinstance(features, str) else self._consult(heuristic, features)
 
     def _consult(self, heuristic: Heuristic, features: Mapping[str, Feature]) -> list[str] | str:
         elsewhere = heuristic.why_elsewhere(facts_of_device(self.device))
@@ -176,14 +174,16 @@ class AutoHeuristic:
             return said
         return ranked or heuristic.why_silent(features)
 
-    def _features(self) -> dict[str, Feature] | None:
+    def _features(self) -> dict[str, Feature] | str:
+        """Return the features, or why no heuristic can be asked about them."""
         try:
             return self.context.plain(self.augment_context)
         except Exception as error:  # an operation is code of the user's, and there is a fallback
+            said = f"features cannot be had: {type(error).__name__}: {error}"
             if self.name not in _told:
                 _told.add(self.name)
-                _log.warning("%s: its features cannot be had: %s: %s", self.name, type(error).__name__, error)
-            return None
+                _log.warning("%s: its %s", self.name, said)
+            return f"is not asked, as the {said}"
 
     def _open(self) -> Log:
         numbers, words = self.context.get_numerical_and_categorical_features()
