@@ -4,9 +4,13 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tunewise.deploy.ahlog import Log, log_file
+import pytest
+
+from tunewise.deploy.ahlog import Log, Row, log_file
+from tunewise.errors import InvalidData
 
 WRITER = """
 import sys
@@ -26,6 +30,29 @@ def test_many_writers_tear_nothing(tmp_path: Path) -> None:
     assert json.loads(first) == {"name": "crowd"}
     assert header == "n,choice,feedback"
     assert Counter(rows) == Counter(f"{who}-{n},{c},1.5" for who in range(4) for n in range(50) for c in "ab")
+
+
+def test_writers_in_threads_write_one_header(tmp_path: Path) -> None:
+    logs = [Log(tmp_path / "log.txt", {"name": "crowd"}, ["n"]) for _ in range(8)]
+    with ThreadPoolExecutor(len(logs)) as pool:
+        list(pool.map(lambda who: [logs[who].add([((f"{who}-{n}", "a"), 1.5)]) for n in range(20)], range(len(logs))))
+    _, header, *rows = logs[0].path.read_text().splitlines()
+    assert header == "n,choice,feedback"
+    assert Counter(rows) == Counter(f"{who}-{n},a,1.5" for who in range(len(logs)) for n in range(20))
+
+
+def test_a_log_that_another_begins_meanwhile_is_not_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+
+    class Late(Log):
+        def counts(self) -> Counter[Row]:
+            known = super().counts()
+            Log(path, {"name": "theirs"}, ["n"]).add([(("1", "a"), 1.0)])
+            return known
+
+    with pytest.raises(InvalidData, match="its name is 'theirs', and here it is 'ours'; set a directory"):
+        Late(path, {"name": "ours"}, ["n"]).add([(("2", "a"), 1.0)])
+    assert path.read_text().splitlines()[1:] == ["n,choice,feedback", "1,a,1.0"]
 
 
 def test_rows_another_process_added_are_seen(tmp_path: Path) -> None:

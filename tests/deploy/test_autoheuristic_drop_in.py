@@ -80,13 +80,14 @@ def test_collected_feedback_can_be_asked_for(tmp_path: Path) -> None:
 
 def test_odd_names_and_values_survive_the_log(tmp_path: Path) -> None:
     it, path = Padding(), tmp_path / "log.txt"
-    odd = ["a,b", 'say "hi"', "unit=µs"]
+    odd = ["a,b", 'say "hi"', "unit=µs", "two\nlines", "one\rmore"]
     for dtype in odd:
         it.ask(dtype=dtype, choices=["plain", "pad,16"], log_path=path, collect=True).get_choice()
-    data = datasets.read([path])
-    assert len(data) == 3
-    assert sorted(str(data.problem(number)["dtype"]) for number in range(3)) == sorted(odd)
-    assert {config["choice"] for config in data.configs} == {"plain", "pad,16"}
+    datasets.write(datasets.read([path]), tmp_path / "written.txt")
+    for data in (datasets.read([path]), datasets.read([tmp_path / "written.txt"])):
+        assert len(data) == len(odd)
+        assert sorted(str(data.problem(number)["dtype"]) for number in range(len(odd))) == sorted(odd)
+        assert {config["choice"] for config in data.configs} == {"plain", "pad,16"}
 
 
 def test_what_the_log_says_of_the_device_is_read_back(tmp_path: Path) -> None:

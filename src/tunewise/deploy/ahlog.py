@@ -6,13 +6,15 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tunewise.decision import CHOICE, canonical
 from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidData, InvalidFile
+from tunewise.formats.rows import rows_text
 
 FEEDBACK = "feedback"
 _MAX_LINE = 1 << 20
@@ -52,7 +54,7 @@ class Log:
         """Append rows with their feedback in milliseconds, infinite for what failed, all in one write."""
         rows = list(rows)
         counts = self.counts()
-        text = _lines([*row, repr(float(feedback_ms))] for row, feedback_ms in rows)
+        text = rows_text([*row, repr(float(feedback_ms))] for row, feedback_ms in rows)
         try:
             self._append(text)
         except OSError as error:
@@ -62,13 +64,14 @@ class Log:
 
     def _append(self, text: str) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab+") as file:
-            fcntl.lockf(file, fcntl.LOCK_EX)  # let go when the file is closed
+        with self.path.open("ab+") as file, _locked(file):
             size = file.seek(0, os.SEEK_END)
             if size == 0:
-                text = canonical.encode(self._about) + "\n" + _lines([self._header]) + text
-            elif os.pread(file.fileno(), 1, size - 1) != b"\n":
-                text = "\n" + text  # whoever wrote last was killed in the middle of a row
+                text = canonical.encode(self._about) + "\n" + rows_text([self._header]) + text
+            else:
+                self._check_head(file)  # another process may have begun it since it was read
+                if os.pread(file.fileno(), 1, size - 1) != b"\n":
+                    text = "\n" + text  # whoever wrote last was killed in the middle of a row
             file.write(text.encode())
 
     def _state(self) -> tuple[int, int] | None:
@@ -84,9 +87,8 @@ class Log:
                 first = file.readline(_MAX_LINE)
                 if not first:
                     return Counter()
-                self._check(first)
                 rows = csv.reader(file)
-                self._check_header(next(rows, []))
+                self._check(first, rows)
                 return Counter(tuple(row[:-1]) for row in rows if len(row) == len(self._header))
         except FileNotFoundError:
             return Counter()
@@ -95,7 +97,12 @@ class Log:
         except csv.Error as error:
             raise InvalidFile(f"log {self.path} is damaged: {error}; set another log path") from None
 
-    def _check(self, first: str) -> None:
+    def _check_head(self, file: BinaryIO) -> None:
+        file.seek(0)
+        lines = (line.decode("utf-8", "replace") for line in file)
+        self._check(next(lines, ""), csv.reader(lines))
+
+    def _check(self, first: str, rows: Iterator[list[str]]) -> None:
         try:
             held = canonical.decode(first)
         except ValueError:
@@ -105,12 +112,23 @@ class Log:
         for name, ours in self._about.items():
             if canonical.encode(held.get(name)) != canonical.encode(ours):
                 said = f"its {name} is {held.get(name)!r}, and here it is {ours!r}"
-                raise InvalidData(f"log {self.path} is about something else: {said}; set another log path")
-
-    def _check_header(self, names: Sequence[str]) -> None:
-        if list(names) != self._header:
+                place = "a directory, for a log of each" if name == "name" else "another log path"
+                raise InvalidData(f"log {self.path} is about something else: {said}; set {place}")
+        names = next(rows, [])
+        if names != self._header:
             said = f"its columns are {','.join(names)}, and here they are {','.join(self._header)}"
             raise InvalidData(f"log {self.path} is about something else: {said}; set another log path")
+
+
+@contextmanager
+def _locked(file: BinaryIO) -> Iterator[None]:
+    """Keep others out of a file, threads of this process too, which a lock of the process would let in."""
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+        file.flush()
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)  # a child made meanwhile has the file open, and would go on to hold it
 
 
 def log_file(place: Path, name: str) -> Path:
@@ -118,9 +136,3 @@ def log_file(place: Path, name: str) -> Path:
     if not place.is_dir():
         return place
     return place / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)[:60]}-{canonical.digest(name)[:8]}.txt"
-
-
-def _lines(rows: Iterable[Sequence[str]]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()

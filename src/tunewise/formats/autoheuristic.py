@@ -20,6 +20,7 @@ from tunewise.formats.building import Table, build
 from tunewise.formats.cells import Coded, distinct, is_garbled, number
 from tunewise.formats.dataset import TIMED, DataSet, status_of
 from tunewise.formats.malformed import Faults, Loaded
+from tunewise.formats.rows import rows_text
 from tunewise.formats.tabular import flat, taken
 
 FEEDBACK = "feedback"
@@ -193,17 +194,14 @@ def text_of(data: DataSet) -> str:
     """
     if {CHOICE, FEEDBACK} & set(data.names):
         raise InvalidData(f"{data.decision}: such a log has its own {CHOICE} and {FEEDBACK}; rename that feature")
-    out = io.StringIO()
-    out.write(msgspec.json.encode(_meta(data)).decode() + "\n")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*data.names, CHOICE, FEEDBACK])
+    lines = [msgspec.json.encode(_meta(data)).decode() + "\n", rows_text([[*data.names, CHOICE, FEEDBACK]])]
     words = [choice_word(config) for config in data.configs]
     for row, (problem, config) in enumerate(zip(data.rows.problem.tolist(), data.rows.config.tolist(), strict=True)):
         samples = data.rows.samples_s[data.rows.starts[row] : data.rows.starts[row + 1]].tolist()
         features = [column.at(problem) for column in data.features]
         times = [sample / MILLISECOND_S for sample in samples] if data.rows.status[row] == TIMED else ["inf"]
-        writer.writerows([*features, words[config], time] for time in times)
-    return out.getvalue()
+        lines.append(rows_text([*features, words[config], time] for time in times))
+    return "".join(lines)
 
 
 def _meta(data: DataSet) -> dict[str, Any]:
