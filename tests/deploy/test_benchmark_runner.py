@@ -1,6 +1,7 @@
 """A runner makes problems up, measures every choice on each, and goes on where it stopped."""
 
 import csv
+import logging
 import random
 import sys
 from collections import Counter
@@ -136,7 +137,28 @@ def test_a_count_that_is_none_is_refused(option: str, value: str, capsys: pytest
     with pytest.raises(SystemExit) as ended:
         Ready().run([f"{option}={value}"])
     assert ended.value.code == 2
-    assert f"argument {option}: " in capsys.readouterr().err.splitlines()[-1]
+    said = "'many' is not a whole number" if value == "many" else f"{value} is less than 1"
+    assert f"argument {option}: {said}" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_where_the_log_is_in_a_directory_is_told(tmp_path: Path) -> None:
+    path = Ready().run(options(tmp_path, 2))
+    assert path.parent == tmp_path
+    assert len(rows_of(path)) == 2 * 2 * 2
+
+
+def test_a_runner_whose_name_nobody_asks_by_says_that_nothing_was_collected(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Misspelled(Theirs):
+        def __init__(self) -> None:
+            super().__init__()
+            self.name = "pading"
+
+    with caplog.at_level(logging.WARNING, "tunewise"):
+        Misspelled().run(options(tmp_path / "log.txt", 2))
+        Theirs().run(options(tmp_path / "log.txt", 2))
+    assert [record.getMessage().split(":")[:2] for record in caplog.records] == [["pading", " nothing was collected"]]
 
 
 def test_an_interrupted_run_says_so_in_a_line_and_keeps_its_log(

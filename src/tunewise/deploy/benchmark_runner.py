@@ -1,6 +1,7 @@
 """Collecting by a script: many made-up problems, every choice measured on each, a log that a later run continues."""
 
 import argparse
+import logging
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from tunewise.deploy.ahcontext import AHContext
+from tunewise.deploy.ahlog import log_file
 from tunewise.deploy.autoheuristic import AutoHeuristic
 from tunewise.deploy.feedback import LocalFeedback, time_ms
 from tunewise.deploy.switches import switches
 from tunewise.errors import MissingPart
+
+_log = logging.getLogger(__name__)
 
 
 class BenchmarkRunner:
@@ -79,9 +83,16 @@ class BenchmarkRunner:
         try:
             self.main(self.args.num_samples, self.args.num_reps)
         except KeyboardInterrupt:
-            kept = f"{self.args.out} has what was measured, and the same command goes on from there"
+            kept = f"{self._log_file()} has what was measured, and the same command goes on from there"
             self.parser.exit(130, f"interrupted: {kept}\n")
-        return Path(self.args.out)
+        if not self.args.use_heuristic and not self._log_file().exists():
+            why = "no problem asked an AutoHeuristic of this name, with feedback and a precondition that holds"
+            _log.warning("%s: nothing was collected: %s", self.name, why)
+        return self._log_file()
+
+    def _log_file(self) -> Path:
+        assert self.args is not None
+        return log_file(Path(self.args.out).expanduser(), self.name)
 
     def main(self, num_samples: int, num_reps: int) -> None:
         """Run so many problems, each choice measured so often."""
@@ -95,7 +106,10 @@ class BenchmarkRunner:
 
 
 def _at_least_one(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
     return number
