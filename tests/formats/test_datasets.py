@@ -284,7 +284,7 @@ def test_of_several_parameters_the_telling_ones_name_the_default(tmp_path: Path)
     assert data.configs[data.default or 0] == {"VW": 8, "MR": 6}
     with pytest.raises(InvalidData, match=r"'MR=6' is 2 of the 2 configs.*name exactly one"):
         with_default(data, "MR=6")
-    with pytest.raises(InvalidData, match="is 0 of the 2 configs"):
+    with pytest.raises(InvalidData, match="is none of the 2 configs"):
         with_default(data, "nothing")
 
 

@@ -12,6 +12,7 @@ from tunewise.errors import InvalidData, NotFound
 from tunewise.formats.dataset import DataSet, Floats
 from tunewise.learn.options import Training
 from tunewise.learn.training import LEARNERS, fence_of, prepared, smallest, train
+from tunewise.learn.validate import validate
 from tunewise.models import Card, Columns, Leaf, Model, Number, Tree
 
 QUICK = {"validation_share": 0.5, "created": "2026-01-31"}
@@ -97,6 +98,12 @@ def test_an_unsafe_leaf_abstains() -> None:
     assert seen == [({"choice": "c2"}, 40)]
 
 
+@pytest.mark.parametrize("default", ["c0", None])
+def test_where_an_unsafe_leaf_abstains_the_card_counts_what_validation_counts(default: str | None) -> None:
+    model = train(flat(), quick(unsafe=lambda config, data: True, default=default), "tree")
+    assert model.card.scores["regret"] == pytest.approx(validate(model, flat(), default=default).regret.geomean, 1e-3)
+
+
 def test_weights_say_which_problems_matter() -> None:
     times = np.array([[1.0, 1.5]] * 30 + [[1.5, 1.0]] * 10)
     data = measured({"n": [5.0] * 40}, times)  # nothing tells the problems apart
@@ -168,6 +175,9 @@ def test_options_that_make_no_sense_are_refused() -> None:
         ({"add_features": {"x": lambda problem: float("nan")}}, "the added feature x is nan"),
         ({"add_features": {"x": lambda problem: [1, 2]}}, "the added feature x is a list"),
         ({"add_features": {"x": 3}}, "does not map names to functions"),
+        ({"add_features": [3]}, "add_features is a list; give a mapping by name"),
+        ({"evaluation": None}, "evaluation is a NoneType; give a mapping by name"),
+        ({"evaluation": {"other": "log.txt"}}, "evaluation has 'other', which is no DataSet"),
         ({"weights": lambda data: np.ones(3)}, "weights returned 3 numbers for 40 problems"),
         ({"weights": lambda data: -np.ones(len(data))}, r"weights returned -1\.0; return finite numbers"),
         ({"weights": lambda data: np.full(len(data), np.nan)}, "weights returned nan"),
@@ -216,6 +226,15 @@ def test_a_subclass_may_define_hooks_as_methods() -> None:
     assert model.columns.problem == (Number("n", 0.5, 20.0),)
     assert answers(model) == {-1}
     assert -1 not in answers(train(flat(), Careful(validation_share=0.5), "tree"))
+
+
+def test_a_method_where_a_mapping_belongs_is_told_in_a_sentence() -> None:
+    class Eager(Training):
+        def add_features(self, results: DataSet) -> DataSet:  # type: ignore[override]
+            return results
+
+    with pytest.raises(InvalidData, match="add_features is a method; give a mapping by name, in a subclass as a plain"):
+        Eager()
 
 
 def test_a_copy_of_a_subclass_asks_its_own_methods() -> None:

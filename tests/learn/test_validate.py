@@ -129,6 +129,13 @@ def test_a_default_can_be_named() -> None:
         validate(Table({}), data(), default={"choice": "c9"})
 
 
+def test_a_default_of_one_parameter_can_be_named_by_its_value() -> None:
+    found = validate(Table({1: [], 2: [], 3: [], 4: []}), data(default=None), default="c1")
+    assert found.regrets["ours"] == pytest.approx([1, 2, 2, 3])
+    with pytest.raises(InvalidData, match="the default 'c9' is none of the 3 configs, such as"):
+        validate(Table({}), data(), default="c9")
+
+
 def test_the_result_is_plain_json() -> None:
     found = msgspec.json.decode(msgspec.json.encode(validate(Table({1: [1], 2: [], 3: [2], 4: [0]}), data()).as_json()))
     assert found["regret"] == {"geomean": 1.0, "p95": 1.0, "max": 1.0}

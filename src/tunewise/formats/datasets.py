@@ -113,7 +113,7 @@ def with_default(data: DataSet, default: str | Config) -> DataSet:
     fits = [config for config in data.configs if _is_named(config, default, wanted)]
     if len(fits) == 1:
         return data.with_default(fits[0])
-    trouble = f"is {len(fits)} of the {len(data.configs)} configs"
+    trouble = f"is {len(fits) or 'none'} of the {len(data.configs)} configs"
     shown = ", ".join(canonical.encode(dict(config)) for config in data.configs[:3])
     raise InvalidData(f"{data.decision}: the default {default!r} {trouble}, such as {shown}; name exactly one")
 

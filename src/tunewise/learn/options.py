@@ -35,8 +35,8 @@ class Training:
     `ranking` cuts what a leaf of a tree ranks. The other learners rank the same configs for every problem: for them
     it is so many configs that together lose least, besides those that are always included.
 
-    A subclass may define hooks as methods, and other options as plain attributes: what it defines is used where the
-    caller gives nothing else.
+    A subclass may define `filter_rows`, `weights` and `unsafe` as methods, and other options as plain attributes: what
+    it defines is used where the caller gives nothing else.
     """
 
     seed: int = 0
@@ -108,8 +108,15 @@ def _check_hooks(options: Training) -> None:
         if getattr(options, name) is not None and not callable(getattr(options, name)):
             raise InvalidData(f"{name}={getattr(options, name)!r} is not a function")
     features = options.add_features
-    if not isinstance(features, Mapping) or not all(callable(function) for function in features.values()):
+    for name in ("add_features", "evaluation"):
+        if not isinstance(getattr(options, name), Mapping):
+            kind = type(getattr(options, name)).__name__
+            raise InvalidData(f"{name} is a {kind}; give a mapping by name, in a subclass as a plain attribute")
+    if not all(callable(function) for function in features.values()):
         raise InvalidData(f"add_features={features!r} does not map names to functions of a problem")
+    strange = [name for name, data in options.evaluation.items() if not isinstance(data, DataSet)]
+    if strange:
+        raise InvalidData(f"evaluation has {strange[0]!r}, which is no DataSet; read it with datasets.read")
     if isinstance(options.always_included, str | Mapping):
         raise InvalidData(f"always_included={options.always_included!r} is one config; give a tuple of configs")
 

@@ -130,7 +130,8 @@ def _model(data: DataSet, learned: Study, grown: Grown, shape: Shape, options: T
     columns, tree = _tidy(learned, shape.kind, Tree(nodes), named, options.ranking)
     fallback = {} if is_named or default is None else dict(configs[default])
     answers = np.array([bool(Tree(nodes).leaf(row).ranking) for row in table.tolist()])
-    lost = shape.lost if default_lost is None else np.where(answers, shape.lost, default_lost)
+    fallback_lost = charged(data).max(axis=1) if default_lost is None else default_lost
+    lost = np.where(answers, shape.lost, fallback_lost)
     return Model(
         card=Card(decision=data.decision, learner="tree", scores=_scores(data, lost), fallback=fallback),
         choices=tuple(dict(configs[choice]) for choice in named),

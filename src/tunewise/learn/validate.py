@@ -9,6 +9,7 @@ import numpy as np
 from tunewise.decision import Config, Problem, canonical
 from tunewise.errors import InvalidData
 from tunewise.formats.dataset import DataSet, Flags, Floats, Numbers
+from tunewise.formats.datasets import with_default
 from tunewise.learn.data_report import noise_floor
 from tunewise.learn.regret import charged, log_regrets, with_times
 from tunewise.models import Model
@@ -112,12 +113,12 @@ class Validation:
         }
 
 
-def validate(model: Ranks, data: DataSet, *, default: Config | None = None, worst: int = _WORST) -> Validation:
-    """Return how a model does on a data set; `default` names the fallback where the data do not.
+def validate(model: Ranks, data: DataSet, *, default: Config | str | None = None, worst: int = _WORST) -> Validation:
+    """Return how a model does on a data set; `default` names the fallback where the data do not, by a config or a word.
 
     Raises InvalidData where nothing ran on any problem, or the default is not among the configs.
     """
-    known = with_times(data if default is None else data.with_default(default))
+    known = with_times(data if default is None else with_default(data, default))
     rankings = ranked(model, known)
     costs = charged(known)
     answers = np.array([len(ranking) > 0 for ranking in rankings])
