@@ -16,7 +16,7 @@ import tunewise as tw
 from tunewise import autoheuristic
 from tunewise.autoheuristic import AHContext, AHOperation, AutoHeuristic, LocalFeedback, switches
 from tunewise.deploy import autoheuristic as drop_in
-from tunewise.errors import InvalidData, InvalidDecision, InvalidFile, InvalidProblem, InvalidTrial
+from tunewise.errors import InvalidData, InvalidDecision, InvalidFile, InvalidPolicy, InvalidProblem, InvalidTrial
 from tunewise.formats import datasets
 
 
@@ -163,6 +163,11 @@ def test_timings_from_elsewhere_are_recorded_once(tmp_path: Path) -> None:
     assert [row[2:] for row in rows_of(path)] == [["plain", "2.0"], ["pad", "inf"]]
     with pytest.raises(InvalidTrial, match="not a time"):
         Padding().ask(n=9, log_path=path).record({"plain": 0.0})
+    with pytest.raises(InvalidTrial, match="the feedback None of pad is not a time"):
+        Padding().ask(n=9, log_path=path).record({"pad": None})  # type: ignore[dict-item]
+    with pytest.raises(InvalidTrial, match="'pda' is not one of the choices plain, pad"):
+        Padding().ask(n=9, log_path=path).record({"plain": 1.0, "pda": 1.0})
+    assert len(rows_of(path)) == 2
 
 
 def test_without_feedback_nothing_is_collected(tmp_path: Path) -> None:
@@ -341,8 +346,8 @@ def test_a_heuristic_of_configs_is_reported_and_the_fallback_used(
     assert "heuristic tiles of padding broke" in caplog.text
 
 
-@pytest.mark.parametrize("choices", [[], ["a", "a"], [1, 2]])
-def test_choices_are_distinct_words(choices: list[Any]) -> None:
+@pytest.mark.parametrize("choices", [[], ["a", "a"], [1, 2], "plain"])
+def test_choices_are_distinct_words(choices: Any) -> None:
     with pytest.raises(InvalidDecision, match="distinct words"):
         Padding().ask(choices=choices)
 
@@ -369,6 +374,11 @@ def test_a_timed_feedback_runs_the_choice() -> None:
     ran = []
     assert LocalFeedback.timed(ran.append)("pad") > 0
     assert set(ran) == {"pad"}
+
+
+def test_a_clock_that_there_is_not_is_told_before_a_choice_is_blamed() -> None:
+    with pytest.raises(InvalidPolicy, match="clock='cup' is not one of"):
+        LocalFeedback.timed(lambda choice: None, clock="cup")  # type: ignore[arg-type]
 
 
 def test_importing_it_loads_neither_torch_nor_numpy() -> None:

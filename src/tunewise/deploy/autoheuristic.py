@@ -50,7 +50,7 @@ class AutoHeuristic:
         self.collected_feedback: dict[str, float] = {}
         self.device, self._collect, self._use = device, collect, use
         self._place = None if log_path is None else Path(log_path).expanduser().absolute()
-        _check_choices(name, self.choices)
+        _check_choices(name, choices if isinstance(choices, str) else self.choices)
 
     @cached_property
     def metadata(self) -> AHMetadata:
@@ -132,8 +132,11 @@ class AutoHeuristic:
     def record(self, timings_ms: Mapping[str, float]) -> int:
         """Log timings that were made elsewhere, those of this problem that the log has already apart; return how many.
 
-        An infinite or missing time (NaN) is a choice that failed.
+        An infinite or missing time (NaN) is a choice that failed. Raises InvalidTrial for what is no time or no choice.
         """
+        unknown = [choice for choice in timings_ms if choice not in self.choices]
+        if unknown:
+            raise InvalidTrial(f"{self.name}: {unknown[0]!r} is not one of the choices {', '.join(self.choices)}")
         log, rows = self._open(), self._rows(timings_ms)
         fresh = [choice for choice, row in rows.items() if not log.counts()[row]]
         self._save(log, rows, {choice: _sound(self.name, choice, timings_ms[choice]) for choice in fresh})
@@ -199,12 +202,16 @@ class AutoHeuristic:
 def _check_choices(name: str, choices: Sequence[str]) -> None:
     if not isinstance(name, str) or not name:
         raise InvalidDecision(f"the name {name!r} of an AutoHeuristic is not a word")
-    if not choices or not all(isinstance(choice, str) for choice in choices) or len(set(choices)) < len(choices):
-        raise InvalidDecision(f"{name}: the choices {list(choices)!r} are not distinct words")
+    words = [] if isinstance(choices, str) else choices
+    if not words or not all(isinstance(choice, str) for choice in words) or len(set(words)) < len(words):
+        raise InvalidDecision(f"{name}: the choices {choices!r} are not distinct words")
 
 
 def _sound(name: str, choice: str, feedback_ms: float) -> float:
-    value = float(feedback_ms)
+    try:
+        value = float(feedback_ms)
+    except (TypeError, ValueError):
+        value = 0.0
     if value <= 0:
         raise InvalidTrial(f"{name}: the feedback {feedback_ms!r} of {choice} is not a time in milliseconds")
     return math.inf if math.isnan(value) else value
