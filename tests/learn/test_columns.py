@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured import measured
 
-from tunewise.learn.columns import derivations, expand, frame, needed
+from tunewise.learn.columns import derivations, expand, frame, needed, smooth
 from tunewise.models import Columns, Number, Word
 
 SIZES = st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 10**4), st.floats(0, 1)), min_size=1, max_size=20)
@@ -80,3 +80,11 @@ def test_a_problem_where_a_model_would_abstain_is_worked_out_without_a_word() ->
     known = frame(measured({"m": [1, 2], "n": [3, 4]}, np.ones((2, 1))), margin=2.0)
     asked = frame(measured({"m": [0, 2], "n": [0, 0]}, np.ones((2, 1))), margin=2.0)
     assert expand(asked, derivations(known, "sizes")).shape[0] == 2
+
+
+@pytest.mark.parametrize("seen", [[1e200] * 3, [-1e200, 0.0, 1e200], [-1.5e308, 1.0, 1.7e308]])
+def test_numbers_of_any_size_are_told_apart_by_the_short_floats_of_a_forest(seen: list[float]) -> None:
+    known = frame(measured({"x": seen}, np.ones((3, 1))), margin=2.0)
+    short = smooth(known, ()).astype(np.float32)
+    assert np.isfinite(short).all()
+    assert len(np.unique(short)) == len(set(seen))

@@ -43,6 +43,11 @@ def test_every_problem_is_on_one_side_and_the_share_is_kept() -> None:
     assert len(test.rows) == 6
 
 
+def test_numbers_near_the_smallest_doubles_are_split_too() -> None:
+    train, test = by_problem(data_of([5e-324 * n for n in range(5)] + [2.0**n for n in range(15)]), 0.3, seed=1)
+    assert len(train) + len(test) == 20
+
+
 def test_equal_seeds_split_alike_and_others_do_not() -> None:
     data = data_of([2**n for n in range(20)])
     held = [sizes_of(by_problem(data, 0.3, seed)[1]) for seed in (1, 1, 2)]

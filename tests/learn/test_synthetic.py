@@ -51,3 +51,9 @@ def test_some_sizes_are_made_to_fit_a_tile_and_stay_within_what_is_known() -> No
     assert ((fitted >= low) & (fitted <= high)).all()
     share = [(values[:, 0] % 16 == 0).mean() for values in (plain, fitted)]
     assert share[0] + 0.1 < share[1] < 0.6
+
+
+def test_among_sizes_near_the_largest_doubles_drawn_problems_stay_within_what_is_known() -> None:
+    sizes = [10.0**power for power in range(30, 310, 30)]
+    drawn, _ = around(frame(measured({"n": sizes}, np.ones((len(sizes), 2))), 2.0), 2000, seed=0)
+    assert ((drawn.values >= min(sizes)) & (drawn.values <= max(sizes))).all()

@@ -53,6 +53,15 @@ def test_further_data_are_scored_by_their_names() -> None:
     assert scores["night.problems"] == 7
 
 
+@pytest.mark.parametrize("learner", ["tree", "regression", "ranker"])
+def test_a_feature_may_take_any_double(learner: str) -> None:
+    chance = np.random.default_rng(0)
+    sizes, x = chance.permutation(np.arange(1.0, 31)), np.linspace(-1.0, 1.0, 30) * 1.79e308
+    times = np.where(np.arange(2) == (x < 0)[:, None], 1.0, 3.0) * np.exp(chance.normal(0, 0.01, (30, 2)))
+    model = train(measured({"n": sizes.tolist(), "x": x.tolist()}, times), quick(), learner)
+    assert [model.choose({"n": 5, "x": side * 1e308}) for side in (-1.0, 1.0)] == [{"choice": "c1"}, {"choice": "c0"}]
+
+
 def test_rows_can_be_filtered() -> None:
     model = train(flat(), quick(filter_rows=lambda data: data.take(data.features[0].values <= 10)), "tree")
     assert model.columns.problem == (Number("n", 0.5, 20.0),)

@@ -41,5 +41,5 @@ def coding(columns: Sequence[Floats], numbers: Sequence[int], words: Mapping[int
         else:
             flags.append((number, None))
             seen = np.unique(columns[number])
-            middles[number] = (seen[1:] + seen[:-1]) / 2
+            middles[number] = seen[1:] / 2 + seen[:-1] / 2  # their sum may be beyond all doubles
     return Coding(tuple(flags), middles)

@@ -21,6 +21,7 @@ _WIDE = 8.0  # a feature whose largest value is so many times its smallest is a 
 _WORTH_OF_DERIVED = 0.8  # of what a question saves
 _LARGEST = 1e30  # products of a few numbers up to here stay finite
 _FARTHEST, _MOST_REACH = float_info.max, log(1000)  # bounds stay finite, whatever a feature holds
+_LONGEST_SHORT = 1e38
 _REACH = 0.25  # of the orders of magnitude seen: so far beyond them a size is still taken for known
 _TINY = 1e-3  # keeps the logarithm of zero finite
 
@@ -90,7 +91,7 @@ def smooth(known: Frame, derived: Sequence[Derived]) -> Floats:
         if isinstance(column, Word):
             columns += [(values == word).astype(np.float64) for word in range(len(column.words))]
         else:
-            columns.append(np.log2(values + _TINY) if is_size(column) else values)
+            columns.append(np.log2(values + _TINY) if is_size(column) else short(column, values))
     return np.stack(columns, axis=1)
 
 
@@ -99,6 +100,12 @@ def is_size(column: Input | Derived) -> bool:
     if isinstance(column, Number):
         return column.low >= 0 and column.high > _WIDE * max(column.low, _TINY)
     return isinstance(column, Derived) and column.op in ("product", "ratio")
+
+
+def short(column: Input | Derived, values: Floats) -> Floats:
+    """Return the numbers of a column, scaled where they would be too much for the floats of scikit-learn."""
+    farthest = max(abs(column.low), abs(column.high)) if isinstance(column, Number) else 0.0
+    return values if farthest < _LONGEST_SHORT else values / farthest
 
 
 def needed(

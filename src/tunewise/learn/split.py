@@ -9,7 +9,7 @@ from tunewise.errors import InvalidData
 from tunewise.formats.dataset import DataSet, Flags, Floats, Numbers
 
 _DIGITS = 3  # problems whose numbers agree so far are the same one measured again, and would leak over a split
-
+_LEAST = -300  # orders of magnitude: what is smaller is as good as zero
 _AS_NEAR = 0.02  # of the problems: devices measured on almost as many are equally good to hold out, so the seed chooses
 
 
@@ -127,6 +127,6 @@ def _alike(columns: list[Floats], count: int) -> Numbers:
 def _rounded(values: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         size = np.floor(np.log10(np.abs(values)))
-    scale = 10.0 ** (_DIGITS - 1 - np.where(np.isfinite(size), size, 0.0))
+    scale = 10.0 ** (_DIGITS - 1 - np.where(np.isfinite(size), np.maximum(size, _LEAST), 0.0))
     rounded: Floats = np.round(values * scale) / scale
     return rounded

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tunewise.formats.dataset import Floats, Numbers
-from tunewise.learn.columns import Frame, is_size
+from tunewise.learn.columns import Frame, is_size, short
 from tunewise.models import Word
 
 _NEIGHBORS = 20
@@ -57,9 +57,10 @@ def _fitted(sizes: Floats, tiles: Floats, most: float, chance: np.random.Generat
 
 
 def _between(one: Floats, other: Floats, step: Floats, is_log: bool) -> Floats:
-    if not is_log:
-        return one + step * (other - one)
-    drawn: Floats = np.exp(np.log(one) + step * (np.log(other) - np.log(one)))
+    with np.errstate(over="ignore"):  # what lies beyond all that is known is brought back to its edge
+        if not is_log:
+            return one + step * (other - one)
+        drawn: Floats = np.exp(np.log(one) + step * (np.log(other) - np.log(one)))
     return drawn
 
 
@@ -81,6 +82,6 @@ def _standard(known: Frame) -> Floats:
         if isinstance(column, Word):
             columns += [(values == word).astype(np.float64) for word in range(len(column.words))]
         else:
-            seen = np.log(values) if is_size(column) and values.min() > 0 else values
+            seen = np.log(values) if is_size(column) and values.min() > 0 else short(column, values)
             columns.append((seen - seen.mean()) / (seen.std() or 1.0))
     return np.stack(columns, axis=1)
