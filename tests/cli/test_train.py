@@ -135,6 +135,17 @@ def test_errors_of_predicted_times_are_told(asked: Callable[..., Any], files: Pa
     assert asked("validate", model, files / "unseen.csv")["prediction"] is None  # a tree knows no times
 
 
+def test_a_model_that_knows_none_of_the_problems_is_judged_by_the_default(
+    cli: Callable[..., Result], asked: Callable[..., Any], files: Path, ranker: Path
+) -> None:
+    strange = files / "strange.csv"
+    strange.write_text((files / "unseen.csv").read_text().replace(",f4,", ",f8,"))
+    said = asked("validate", ranker, strange)
+    assert (said["coverage"], said["prediction"]) == (0.0, None)
+    assert said["regret"] == said["default_regret"]
+    assert "knows none of the measured rows" in cli("validate", ranker, strange, "--by", "dtype").stderr
+
+
 def test_errors_of_predicted_times_are_shown(cli: Callable[..., Result], files: Path, ranker: Path) -> None:
     result = cli("validate", ranker, files / "unseen.csv", "--worst", "2", "--by", "dtype")
     assert result.exit_code == 0

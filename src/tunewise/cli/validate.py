@@ -67,14 +67,19 @@ def validate(
 def _prediction(
     judged: Generated | models.Model, data: "DataSet", worst: int, by: tuple[str, ...], *, is_wanted: bool
 ) -> "Prediction | None":
-    """Return how well times are predicted; None where the model predicts none, unless that was asked for."""
+    """Return how well times are predicted; None where the model predicts none here, unless that was asked for."""
     from tunewise.learn.prediction import prediction, predicts_times
 
-    if isinstance(judged, models.Model) and (is_wanted or predicts_times(judged)):
-        return prediction(judged, data, worst=worst, by=by)
-    if is_wanted:
+    if is_wanted and not isinstance(judged, models.Model):
         raise InvalidData("generated code ranks choices and predicts no times; leave out --by, or give its model")
-    return None
+    if not isinstance(judged, models.Model) or not (is_wanted or predicts_times(judged)):
+        return None
+    try:
+        return prediction(judged, data, worst=worst, by=by)
+    except InvalidData:  # it knows none of the problems: its choices have been judged all the same
+        if is_wanted:
+            raise
+        return None
 
 
 def _load(path: Path) -> Generated | models.Model:
