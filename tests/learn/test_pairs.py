@@ -63,6 +63,11 @@ def test_configs_that_nothing_tells_apart_are_refused() -> None:
         pairs(small([[1.0], [2.0]], ({"a": None}, {"a": 1})), Training(), 100)
 
 
+def test_a_single_config_cannot_be_ranked() -> None:
+    with pytest.raises(InvalidData, match="one config only, and nothing to rank; give data of others too"):
+        pairs(small([[1.0]], ({"a": 1},)), Training(), 100)
+
+
 def test_the_target_is_centred_within_every_problem() -> None:
     table = pairs(tiled(8), Training(), 10**6)
     sums = np.bincount(table.problem, weights=table.weight * table.target)

@@ -125,7 +125,7 @@ def test_one_device_in_two_environments_is_one_device() -> None:
         devices=({"hardware.a": 1}, {"hardware.a": 1, "policy.b": 2}),
         device=data.device,
     )
-    with pytest.raises(InvalidData, match="1 different devices cannot be split"):
+    with pytest.raises(InvalidData, match="takes two different devices, and the data have 1; give"):
         by_device(same, 0.5)
 
 
@@ -136,7 +136,7 @@ def test_a_share_that_makes_no_sense_is_refused(share: float) -> None:
 
 
 def test_too_little_data_is_refused() -> None:
-    with pytest.raises(InvalidData, match="1 different problems cannot be split"):
+    with pytest.raises(InvalidData, match="takes two different problems, and the data have 1; give"):
         by_problem(data_of([1, 1]), 0.5)
     with pytest.raises(InvalidData, match="cannot be cut into 3 folds"):
         fold_of(data_of([1, 2]), 3)

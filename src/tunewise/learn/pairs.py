@@ -176,8 +176,11 @@ def settings_of(data: DataSet) -> tuple[tuple[Input, ...], Floats]:
     names = dict.fromkeys(name for config in data.configs for name in config)
     found = [_setting(name, [config.get(name) for config in data.configs]) for name in names]
     told = [one for one in found if one is not None]
+    if len(data.configs) == 1:
+        raise InvalidData(f"{data.decision}: there is one config only, and nothing to rank; give data of others too")
     if not told:
-        raise InvalidData(f"{data.decision}: the {len(data.configs)} configs have no number or word to tell them apart")
+        trouble = f"the {len(data.configs)} configs have no number or word to tell them apart"
+        raise InvalidData(f"{data.decision}: {trouble}; use the learner tree")
     return tuple(column for column, _ in told), np.array([values for _, values in told]).T
 
 

@@ -83,7 +83,8 @@ def _two_sides(
     sizes = np.bincount(group)
     present = np.flatnonzero(sizes)
     if len(present) < 2:
-        raise InvalidData(f"{data.decision}: {len(present)} different {things} cannot be split in two")
+        lacks = f"a split takes two different {things}, and the data have {len(present)}"
+        raise InvalidData(f"{data.decision}: {lacks}; give data of more")
     chance = np.random.default_rng(seed)
     order = chance.permutation(present)
     is_held = np.zeros(len(sizes), dtype=np.bool_)
