@@ -26,6 +26,16 @@ def test_whole_bounds_give_whole_multiples_within_them() -> None:
     assert all(problem["m"] % 16 == 0 and 16 <= problem["m"] <= 4096 for problem in problems)  # type: ignore[operator]
 
 
+def test_sizes_are_multiples_also_where_the_bounds_are_none() -> None:
+    sizes = {problem["m"] for problem in drawn({"m": LogUniform(70, 240, multiple=64)}, 100)}
+    assert sizes == {128, 192}
+
+
+def test_bounds_without_a_multiple_between_them_are_refused() -> None:
+    with pytest.raises(InvalidProblem, match="sizes from 1 to 8 cannot be drawn: none is a multiple of 16"):
+        LogUniform(1, 8, multiple=16)
+
+
 def test_a_broken_bound_gives_numbers_that_are_not_whole() -> None:
     problems = drawn({"density": LogUniform(0.001, 0.5)}, 20)
     assert all(isinstance(problem["density"], float) for problem in problems)
@@ -56,4 +66,9 @@ def test_bounds_that_make_no_sense_are_refused(low: float, high: float) -> None:
 def test_a_deviation_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(InvalidProblem, match="log deviation of -1"):
         LogNormal(5.0, -1)
-    assert drawn({"m": LogNormal(500.0, 1.0)}, 1)[0]["m"] <= 1 << 54  # type: ignore[operator]
+    assert max(problem["m"] for problem in drawn({"m": LogNormal(36.0, 9.0)}, 20)) <= 1 << 54  # type: ignore[type-var]
+
+
+def test_a_size_given_for_the_mean_of_its_logarithm_is_refused() -> None:
+    with pytest.raises(InvalidProblem, match=r"log mean of 1000 is beyond .* such as 6\.9 for a size of 1000"):
+        LogNormal(1000, 2)

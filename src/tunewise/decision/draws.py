@@ -32,13 +32,27 @@ class LogUniform:
     def __post_init__(self) -> None:
         if not 0 < self.low <= self.high < math.inf:
             raise InvalidProblem(f"sizes from {self.low} to {self.high} cannot be drawn: give 0 < low <= high")
+        if self.is_whole and self._ends[0] > self._ends[1]:
+            lacks = f"none is a multiple of {self.multiple}"
+            raise InvalidProblem(f"sizes from {self.low} to {self.high} cannot be drawn: {lacks}; give others")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the numbers are whole: both bounds are."""
+        return not (isinstance(self.low, float) or isinstance(self.high, float))
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """The least and the largest multiple between the bounds."""
+        return int(-(-self.low // self.multiple) * self.multiple), int(self.high // self.multiple * self.multiple)
 
     def draw(self, rng: random.Random) -> Feature:
         """Return a number from low to high."""
         value = math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
-        if isinstance(self.low, float) or isinstance(self.high, float):
+        if not self.is_whole:
             return value
-        return min(self.high, max(self.low, _rounded(value, self.multiple)))
+        least, largest = self._ends
+        return min(largest, max(least, _rounded(value, self.multiple)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +66,9 @@ class LogNormal:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.mean) and 0 <= self.deviation < math.inf):
             raise InvalidProblem(f"no sizes have a log mean of {self.mean} and a log deviation of {self.deviation}")
+        if self.mean > math.log(_LARGEST):
+            size = f"{math.log(self.mean):.1f} for a size of {self.mean:g}"
+            raise InvalidProblem(f"a log mean of {self.mean:g} is beyond all sizes: give logarithms, such as {size}")
 
     def draw(self, rng: random.Random) -> Feature:
         """Return a whole number, at least one multiple."""
