@@ -430,6 +430,25 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.csv", "a.parquet"]
 
 
+def test_samples_may_be_lists_of_one_length_as_arrays_are_written(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    kind = pyarrow.list_(pyarrow.float64(), 2)
+    samples = pyarrow.array([[1e-3, 2e-3], None, [3e-3, 4e-3]], kind)
+    columns = {"f_n": [1, 1, 2], "choice": ["a", "b", "a"], "samples_s": samples}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    rows = read([tmp_path / "a.parquet"]).rows
+    assert rows.samples_s.tolist() == [1e-3, 2e-3, 3e-3, 4e-3]
+    assert rows.starts.tolist() == [0, 2, 2, 4]
+
+
+def test_several_columns_of_lists_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"f_n": [1], "choice": ["a"], "t0": [[1e-3]], "t1": [[1e-3]]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(InvalidFile, match=r"write times as numbers \(double\), or as one column of lists"):
+        read([tmp_path / "a.parquet"])
+
+
 def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
     write(read([written(tmp_path / "a.csv", LONG)]), tmp_path / "a.parquet")
     raw = (tmp_path / "a.parquet").read_bytes()

@@ -64,12 +64,15 @@ class Sheet:
     def is_listed(self, name: str) -> bool:
         """Return whether a column holds a list of samples a row."""
         types, kind = arrow_library().types, self.columns[name].type
-        return bool(types.is_list(kind) or types.is_large_list(kind))
+        return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
     def lists(self, name: str) -> tuple[Floats, Numbers]:
         """Return the samples of a column of lists, and where those of each row start."""
         arrow = arrow_library()
-        column = self.columns[name].combine_chunks()
+        column = self.columns[name]
+        if arrow.types.is_fixed_size_list(column.type):  # as arrays of numpy are written
+            column = column.cast(arrow.list_(column.type.value_type))
+        column = column.combine_chunks()
         if isinstance(column, arrow.ChunkedArray):
             column = column.chunk(0) if column.num_chunks else arrow.array([], column.type)
         counts = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)

@@ -37,7 +37,8 @@ def read(path: Path, naming: Naming) -> Loaded:
     try:
         data, faults = data_of(sheet, told, str(path))
     except (arrow.ArrowException, UnicodeDecodeError) as error:
-        raise InvalidFile(f"{path} holds columns of a kind we cannot use: {error}") from None
+        way = "write times as numbers (double), or as one column of lists"
+        raise InvalidFile(f"{path} holds columns of a kind we cannot use: {error}; {way}") from None
     return Loaded(data, int(faults.bad.sum()), lambda: _places(faults))
 
 
