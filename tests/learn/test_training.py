@@ -62,6 +62,12 @@ def test_a_feature_may_take_any_double(learner: str) -> None:
     assert [model.choose({"n": 5, "x": side * 1e308}) for side in (-1.0, 1.0)] == [{"choice": "c1"}, {"choice": "c0"}]
 
 
+def test_a_net_takes_a_feature_of_any_double() -> None:
+    pytest.importorskip("torch")
+    data = measured({"x": (np.linspace(-1.0, 1.0, 12) * 1e200).tolist()}, np.tile([1.0, 2.0], (12, 1)))
+    assert train(data, quick(epochs=1), "net").choose({"x": -5e199}) is not None
+
+
 def test_rows_can_be_filtered() -> None:
     model = train(flat(), quick(filter_rows=lambda data: data.take(data.features[0].values <= 10)), "tree")
     assert model.columns.problem == (Number("n", 0.5, 20.0),)

@@ -122,5 +122,6 @@ def _scales(columns: Columns, number: int, values: Floats) -> list[Scale]:
 
 def _fitted(scale: Scale, values: Floats) -> Scale:
     shown = seen(values, scale)
-    deviation = float(shown.std())
-    return Scale(scale.column, float(shown.mean()), deviation if deviation > 1e-6 else 1.0, scale.is_log, scale.word)
+    unit = 2.0 ** max(int(np.frexp(np.abs(shown).max())[1]) - 1, 0)  # squares of larger numbers are beyond all doubles
+    mean, deviation = (float(told) * unit for told in ((shown / unit).mean(), (shown / unit).std()))
+    return Scale(scale.column, mean, deviation if deviation > 1e-6 else 1.0, scale.is_log, scale.word)
