@@ -1,6 +1,7 @@
 """The C header ranks as its model does, compiles without a warning in C and C++, and gives choices by number."""
 
 import random
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -99,3 +100,31 @@ def test_choices_are_there_as_text_and_as_values(tmp_path: Path) -> None:
 def test_a_word_that_c_cannot_hold_is_refused() -> None:
     with pytest.raises(InvalidModel, match="zero character"):
         c_source(small(words=("f4\0",)))
+
+
+def fields_of(*names: str, decision: str = "d") -> list[str]:
+    """Return what the numbers of a problem are called in the struct of a header; before them stands a word."""
+    numbers = [Number(name, 1.0, 9.0) for name in names]
+    columns = Columns((Word("w", ("u", "v")), *numbers), (), (Derived("tiles", (1, 1)),))
+    body = Tree((Split(0, 1, 2, words=(0,)), Leaf((0,)), Leaf((1,))))
+    text = c_source(Model(card=Card(decision=decision), choices=({"a": 1}, {"a": 2}), columns=columns, body=body))
+    return re.findall(r"^    double (\w+);", text.partition("};")[0], re.MULTILINE)
+
+
+def test_names_of_the_headers_own_macros_and_lists_are_not_given_twice() -> None:
+    assert fields_of("words_0", "D_CHOICES", "TUNEWISE_D_H", "m") == ["f1", "f2", "f3", "m"]
+
+
+def test_a_name_that_only_begins_like_the_decision_is_kept() -> None:
+    assert fields_of("sort", "sorted_share", "sort_rank", decision="sort") == ["sort", "sorted_share", "f3"]
+
+
+@pytest.mark.parametrize(("compiler", "language", "flags"), [*COMPILERS, ("g++", "c++", ("-std=gnu++17",))])
+def test_no_field_is_called_like_a_macro_of_the_headers(compiler: str, language: str, flags: tuple[str, ...]) -> None:
+    needs(compiler)
+    command = [compiler, *flags, "-x", language, "-dM", "-E", "-"]
+    text = "#include <math.h>\n#include <string.h>\n"
+    told = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    macros = re.findall(r"^#define (\w+) ", told, re.MULTILINE)
+    assert "NAN" in macros
+    assert not set(macros) & set(fields_of(*macros))

@@ -27,9 +27,7 @@ _DOT_TOKEN = re.compile(
 
 def check_c(text: str, prefix: str, names: Collection[str]) -> None:
     """Raise InvalidModel unless every word of the code is C's, the header's own, or an identifier given to a name."""
-    own = re.compile(
-        rf"(?:{prefix}|TUNEWISE_{prefix.upper()}|{prefix.upper()})_[A-Za-z0-9_]+|words_[0-9]+|{POSITIONAL.pattern}"
-    )
+    own = re.compile(rf"(?:{prefix}|TUNEWISE_{prefix.upper()}|{prefix.upper()})_[A-Za-z0-9_]+|{POSITIONAL.pattern}")
     _check(text, _C_TOKEN, lambda word: word in _C_WORDS or word in names or own.fullmatch(word) is not None)
 
 

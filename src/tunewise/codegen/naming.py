@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Sequence
 
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")  # no two underscores in a row: C++ keeps those
-# What generators call inputs by their place, words, rates, derived columns, the times of choices, and trees.
-POSITIONAL = re.compile(r"(?:[frwx]|part)[0-9]+|time_(?:[0-9]+|default)|_tree_[0-9]+")
+# What generators call inputs by their place, words and lists of them, rates, derived columns, times of choices, trees.
+POSITIONAL = re.compile(r"(?:[frwx]|part|words_)[0-9]+|time_(?:[0-9]+|default)|_tree_[0-9]+")
 _LONGEST = 40
 _REMARK = 200  # characters of a name that a comment shows
 
