@@ -115,6 +115,11 @@ CODE_BOMBS = {
     "elifs": "if 1:\n    pass\n" + "elif 1:\n    pass\n" * DEEP,
     "indents": "".join(" " * depth + "if 1:\n" for depth in range(1000)),
     "attributes": "FORMAT = a" + ".a" * DEEP + "\n",
+    "a long text of formulas": "FORMAT = f'" + "{1}" * 600_000 + "'\n",  # minutes, if it were parsed
+    "such a text of several lines": 'FORMAT = """\'""" rf"""' + "{1}\n" * 400_000 + '"""\n',
+    "such a text after other line ends": "#\rFORMAT = 'a\\\r\n' f'" + "{1}" * 600_000 + "'\n",
+    "such a text left open": "FORMAT = f'" + "{1}" * 600_000,
+    "quotes": "'\"" * 900_000,
     "a long number": "FORMAT = " + "9" * 100_000 + "\n",
     "too long": "#" * (3 << 20),
     "a zero byte": "FORMAT = 1\0\n",
@@ -124,7 +129,7 @@ CODE_BOMBS = {
 
 @pytest.mark.parametrize("bomb", CODE_BOMBS)
 def test_code_bombs_are_refused(bomb: str, tmp_path: Path) -> None:
-    (tmp_path / "bomb.py").write_text(CODE_BOMBS[bomb])
+    (tmp_path / "bomb.py").write_bytes(CODE_BOMBS[bomb].encode())
     with pytest.raises(InvalidModel):
         load_source(tmp_path / "bomb.py")
 

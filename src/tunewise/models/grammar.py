@@ -17,6 +17,7 @@ from tunewise.models.pieces import (
     Kinds,
     assign,
     check_signature,
+    check_strings,
     ends,
     given_names,
     is_free,
@@ -28,6 +29,7 @@ from tunewise.models.pieces import (
     without_docstring,
 )
 from tunewise.models.templates import CHOOSE, RANK, SORTED
+from tunewise.models.texts import is_text
 from tunewise.models.work import E
 
 MAX_SOURCE_BYTES = 2 << 20
@@ -78,6 +80,7 @@ def _parsed(text: str) -> ast.Module:
         )
     if not text.isascii() or "\0" in text:
         raise InvalidModel("generated code is plain ASCII, and this is not")
+    check_strings(text)
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -195,9 +198,9 @@ class _Check:
         match node:
             case ast.Name(id=name) if name in kinds:
                 pass
-            case ast.Constant(value=str()):
+            case ast.Constant(value=str(word)) if is_text(word):  # long ones would take long to compare
                 pass
-            case ast.Tuple(elts=items) if all(isinstance(i, ast.Constant) and type(i.value) is str for i in items):
+            case ast.Tuple(elts=items) if all(type(literal(item)) is str for item in items):
                 pass
             case _:
                 self._number(node, kinds)

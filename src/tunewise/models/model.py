@@ -14,13 +14,14 @@ from tunewise.models.bodies import Forest, Tree
 from tunewise.models.columns import Columns
 from tunewise.models.net import Net
 from tunewise.models.tensors import MAX_TENSOR_BYTES, SUFFIX, apart, joined
+from tunewise.models.texts import is_text
 from tunewise.models.whole import read_bounded, write_whole
 
 if TYPE_CHECKING:
     from tunewise.models.scoring import Scorer
 
 MAX_FILE_BYTES = 8 << 20
-MAX_CHOICES, MAX_COLUMNS, MAX_TEXT = 20_000, 2_000, 1_000
+MAX_CHOICES, MAX_COLUMNS = 20_000, 2_000
 
 Body = Tree | Forest | Net
 
@@ -196,9 +197,5 @@ def _check_texts(value: Any) -> None:
         raise InvalidModel(f"the number {value} is not finite")
     elif isinstance(value, int) and not canonical.INT_MIN <= value <= canonical.INT_MAX:
         raise InvalidModel("a whole number does not fit in 64 bits")
-    elif isinstance(value, str) and (len(value) > MAX_TEXT or _is_torn(value)):
+    elif isinstance(value, str) and not is_text(value):
         raise InvalidModel(f"the text {value[:40]!r} is too long or holds half a character")
-
-
-def _is_torn(text: str) -> bool:
-    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)

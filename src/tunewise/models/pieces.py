@@ -2,26 +2,39 @@
 
 import ast
 import re
+from math import isfinite
 from typing import Any
 
 from tunewise.errors import InvalidModel
+from tunewise.models.texts import is_text
 
 CONSTANTS = ("FORMAT", "DECISION", "HARDWARE", "FEATURES", "FINGERPRINT", "CHOICES", "CANDIDATES")
 
 _FIXED = ("features", "guesses", "number", "sorted", "Exception", *CONSTANTS)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+# Comments, and strings with a letter that stands before them; what is left open ends with its line, or with the text.
+_QUOTED = re.compile(
+    r"""\#[^\n]*+
+      | (?P<letter>\w?) (?: \"{3} (?:[^"\\]|\\.?|"(?!""))*+ (?:\"{3}|\Z) | '{3} (?:[^'\\]|\\.?|'(?!''))*+ (?:'{3}|\Z)
+      | "(?:[^"\\\n]|\\.?)*+"? | '(?:[^'\\\n]|\\.?)*+'? )""",
+    re.VERBOSE | re.DOTALL,
+)
 
 Kinds = dict[str, type]  # of local names: float, or object where it may be anything
 
 
 def literal(node: ast.expr, depth: int = 0) -> Any:
-    """Return the value of a literal: numbers of 64 bits, words, None, tuples, and dicts by words."""
+    """Return the value of a literal: finite numbers of 64 bits, words, None, tuples, and dicts by words."""
     match node:
-        case ast.Constant(value=bool() | str() | float() | None as value):
+        case ast.Constant(value=bool() | None as value):
+            return value
+        case ast.Constant(value=str(value)) if is_text(value):
+            return value
+        case ast.Constant(value=float(value)) if isfinite(value):
             return value
         case ast.Constant(value=int(value)) if value < 1 << 64:
             return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=float(value))):
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=float(value))) if isfinite(value):
             return -value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))) if value <= 1 << 63:
             return -value
@@ -30,6 +43,17 @@ def literal(node: ast.expr, depth: int = 0) -> Any:
         case ast.Dict(keys=keys, values=values) if depth < 2:
             return {_word(key, node): literal(value, 2) for key, value in zip(keys, values, strict=True)}
     raise refused(node)
+
+
+def check_strings(text: str) -> None:
+    """Refuse strings of other kinds before anything is parsed: Python takes minutes for a long f-string."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # as Python does
+    for quoted in _QUOTED.finditer(text):
+        if quoted["letter"]:
+            line = text.count("\n", 0, quoted.start()) + 1
+            raise InvalidModel(
+                f"not generated code: line {line} holds a string after a letter, which no generator writes"
+            )
 
 
 def assign(node: ast.stmt, name: str, kind: type, kinds: Kinds) -> None:
@@ -107,7 +131,7 @@ def _extras(function: ast.FunctionDef) -> bool:
 
 def _word(key: ast.expr | None, node: ast.expr) -> str:
     match key:
-        case ast.Constant(value=str(word)):
+        case ast.Constant(value=str(word)) if is_text(word):
             return word
     raise refused(node)
 
