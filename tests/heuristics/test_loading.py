@@ -43,6 +43,24 @@ def test_a_directory_gives_all_its_heuristics_in_order_of_their_names(tmp_path: 
     assert [heuristic.decision for heuristic in load_path(tmp_path)] == ["first", "second"]
 
 
+def test_directories_in_a_directory_are_not_looked_into(tmp_path: Path) -> None:
+    saved(tmp_path / "a.json", "first", LOW, HIGH)
+    (tmp_path / "b.json").symlink_to(tmp_path)
+    (tmp_path / "c.json").mkdir()
+    saved(tmp_path / "c.json" / "d.json", "second", LOW, HIGH)
+    assert [heuristic.decision for heuristic in load_path(tmp_path)] == ["first"]
+
+
+def test_files_that_are_too_many_are_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tunewise.heuristics.loading.MAX_FILES", 1)
+    saved(tmp_path / "a.json", "first", LOW, HIGH)
+    saved(tmp_path / "b.json", "second", LOW, HIGH)
+    assert [heuristic.decision for heuristic in load_path(tmp_path)] == ["first"]
+    assert "holds 2 heuristics, and only the first 1 by name are loaded" in caplog.text
+
+
 def test_a_bad_file_of_a_directory_is_named_and_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     saved(tmp_path / "good.json", "loop", LOW, HIGH)
     (tmp_path / "bad.json").write_text("{}")

@@ -28,8 +28,9 @@ def load_path(path: Path | str) -> tuple[Heuristic, ...]:
     """Return the heuristic of a model, table or generated module, or all those of a directory, in order of their names.
 
     A directory with a manifest is a package: every file of it is checked, and its models are fenced by it. In any other
-    a file that is no heuristic is logged and left out where others are. Raises NotFound where there is nothing,
-    InvalidModel for a file that is not sound, and InvalidFile for such a table or package.
+    a file that is no heuristic is logged and left out where others are, as are those beyond 1,000; directories in it
+    are not looked into. Raises NotFound where there is nothing, InvalidModel for a file that is not sound, and
+    InvalidFile for such a table or package.
     """
     if path == "":
         raise NotFound("no place of heuristics is named; name a file or a directory, such as . for this one")
@@ -38,11 +39,17 @@ def load_path(path: Path | str) -> tuple[Heuristic, ...]:
         return (_load_file(place),)
     if (place / "manifest.json").exists():
         return _of_package(place)
-    found = [file for file in sorted(place.iterdir()) if file.suffix in _SUFFIXES and not file.name.startswith(".")]
+    found = [file for file in sorted(place.iterdir()) if _may_be_heuristic(file)]
+    if len(found) > MAX_FILES:
+        _log.warning("%s holds %d heuristics, and only the first %d by name are loaded", place, len(found), MAX_FILES)
     loaded = tuple(heuristic for file in found[:MAX_FILES] for heuristic in _or_logged(file))
     if not loaded:
         raise NotFound(f"{place} holds no heuristic: no sound model or table (.json) and no generated module (.py)")
     return loaded
+
+
+def _may_be_heuristic(file: Path) -> bool:
+    return file.suffix in _SUFFIXES and not file.name.startswith(".") and not file.is_dir()
 
 
 def load_places(places: Iterable[Path]) -> tuple[Heuristic, ...]:
