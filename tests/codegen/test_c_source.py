@@ -111,6 +111,20 @@ def fields_of(*names: str, decision: str = "d") -> list[str]:
     return re.findall(r"^    double (\w+);", text.partition("};")[0], re.MULTILINE)
 
 
+def test_a_header_has_no_function_that_it_does_not_need() -> None:
+    problem, derived = (
+        (Number("m", 1.0, 9.0), Number("n", 1.0, 9.0)),
+        (Derived("tiles", (0, 1)), Derived("product", (0, 1))),
+    )
+    body = Tree((Split(3, 1, 2, threshold=8.0), Leaf((0,)), Leaf((1,))))
+    model = Model(
+        card=Card(decision="d"), choices=({"a": 1}, {"a": 2}), columns=Columns(problem, (), derived), body=body
+    )
+    text = c_source(model)
+    assert "m * n <= 8.0" in text
+    assert not re.findall(r"floor_div|_rest|_product|math\.h|fmod", text)
+
+
 def test_names_of_the_headers_own_macros_and_lists_are_not_given_twice() -> None:
     assert fields_of("words_0", "D_CHOICES", "TUNEWISE_D_H", "m") == ["f1", "f2", "f3", "m"]
 

@@ -65,18 +65,18 @@ def _guard(prefix: str) -> str:
 
 
 def _lines(model: Model, prefix: str, names: Sequence[str], fields: Sequence[str]) -> Iterator[str]:
-    guard = _guard(prefix)
+    guard, functions = _guard(prefix), list(cbody.functions(model, prefix, names))
     yield "/* A heuristic learned by tunewise: which choice is fastest for a problem. */"
     yield "/* Generated code: rather than edit it, measure more and train again. */"
     yield from (f"/* {c_remark(line).rstrip()} */" for line in facts(model))
     yield from ("", f"#ifndef {guard}", f"#define {guard}", "")
-    if cbody.needs_math(model):
+    if cbody.needs_math(functions):
         yield "#include <math.h>"
     if any(isinstance(column, Word) for column in model.columns.problem):
         yield "#include <string.h>"
     yield from _struct(model, prefix, names)
     yield from ("", *ctables.choices(model, prefix), "", *ctables.configs(model, prefix, fields))
-    yield from cbody.functions(model, prefix, names)
+    yield from functions
     yield from ("", _CHOOSE.format(p=prefix), "", f"#endif /* {guard} */")
 
 

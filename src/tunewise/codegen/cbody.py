@@ -9,7 +9,7 @@ from tunewise.codegen.naming import remark
 from tunewise.codegen.placing import places
 from tunewise.models import E, Forest, Guess, Input, Leaf, Model, Split, Tree, Word
 
-_FLOOR = """/* Floor division and remainder as in Python, step by step, so that both agree to the last bit. */
+_FLOOR = """/* Floor division as in Python, step by step, so that both agree to the last bit. */
 static inline double {p}_floor_div(double left, double right)
 {{
     const double rest = fmod(left, right);
@@ -20,7 +20,8 @@ static inline double {p}_floor_div(double left, double right)
     whole = floor(quotient);
     return quotient - whole > 0.5 ? whole + 1.0 : whole;
 }}
-
+"""
+_REST = """/* The remainder as in Python, so that both agree to the last bit. */
 static inline double {p}_rest(double left, double right)
 {{
     const double rest = fmod(left, right);
@@ -47,33 +48,20 @@ static inline int {p}_index(const char *word, const char *const *words, int coun
 _RANK = "/* Write the numbers of up to k choices to out, best first, and return how many; 0 means: use the default. */"
 
 
-def needs_math(model: Model) -> bool:
-    """Return whether the header needs the mathematics library."""
-    return _has_work(model) or _divides(model)
-
-
-def _has_work(model: Model) -> bool:
-    return isinstance(model.body, Forest) and model.body.work is not None
-
-
-def _divides(model: Model) -> bool:
-    return any(derived.op in ("tiles", "remainder", "whole") for derived in model.columns.derived)
+def needs_math(lines: Iterable[str]) -> bool:
+    """Return whether functions need the mathematics library."""
+    return any(f" {function}(" in line for line in lines for function in ("fmod", "pow"))
 
 
 def functions(model: Model, prefix: str, names: Sequence[str]) -> Iterator[str]:
     """Yield the lines of `rank` and of all that it calls, called ones first."""
-    if _divides(model):
-        yield from _FLOOR.format(p=prefix).splitlines()
-        yield ""
-    if model.columns.derived or _has_work(model):
-        yield from (*_PRODUCT.format(p=prefix).splitlines(), "")
-    if any(isinstance(column, Word) for column in model.columns.problem):
-        yield from (*_INDEX.format(p=prefix).splitlines(), "")
     body = model.in_trees()
-    if isinstance(body, Tree):
-        yield from _tree(model, body, prefix, names)
-    else:
-        yield from _forest(model, body, prefix, names)
+    ranking = _tree(model, body, prefix, names) if isinstance(body, Tree) else _forest(model, body, prefix, names)
+    text = "\n".join(ranking)
+    for called, written in (("floor_div", _FLOOR), ("rest", _REST), ("product", _PRODUCT), ("index", _INDEX)):
+        if f"{prefix}_{called}(" in text:
+            yield from (*written.format(p=prefix).splitlines(), "")
+    yield from text.splitlines()
 
 
 def _tree(model: Model, tree: Tree, prefix: str, names: Sequence[str]) -> Iterator[str]:
