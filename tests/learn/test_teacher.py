@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from measured import crossing
+from measured import crossing, measured
 from tiled import tiled
 
 from tunewise.formats.dataset import DataSet
@@ -29,6 +29,36 @@ def lost(way: Teaching, known: DataSet, asked: DataSet) -> float:
 def test_parameters_tell_more_of_choices_that_were_seen_on_a_few_problems() -> None:
     asked = tiled(60, seed=7)
     assert lost(by_parameters, FEW, asked) < lost(by_choice, FEW, asked)
+
+
+def oblique(count: int, seed: int = 0) -> DataSet:
+    """Return a decision of three choices whose borders run slantwise through sizes, with no steps in any time."""
+    chance = np.random.default_rng(seed)
+    n, m, k = (np.exp(chance.uniform(0, np.log(4096), count)) for _ in range(3))
+    times = np.stack([n**0.7 * m**0.6 + 5, n**0.5 * k**0.6 + 20, m**0.8 * k**0.3 + n**0.2 + 2], axis=1)
+    return measured({"n": n, "m": m, "k": k}, times * np.exp(chance.normal(0, 0.02, times.shape)) * 1e-6)
+
+
+def fitting(count: int, seed: int = 0) -> DataSet:
+    """Return a decision of two choices: the second is best for multiples of 8, and twice as slow else."""
+    chance = np.random.default_rng(seed)
+    n = np.where(chance.random(count) < 0.5, 8, 1) * chance.integers(1, 512, count)
+    times = np.stack([np.full(count, 2.0), np.where(n % 8 == 0, 1.0, 4.0)], axis=1)
+    return measured({"n": n.tolist()}, times * np.exp(chance.normal(0, 0.02, times.shape)) * 1e-6)
+
+
+def test_a_process_beside_the_trees_tells_borders_that_run_slantwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, asked = oblique(60), oblique(300, seed=7)
+    together = lost(by_choice, known, asked)
+    monkeypatch.setattr(teacher, "process_of", lambda *_: None)
+    assert together < 0.7 * lost(by_choice, known, asked)
+
+
+def test_trees_alone_are_heard_where_a_process_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, asked = fitting(80), fitting(300, seed=7)
+    together = lost(by_choice, known, asked)
+    monkeypatch.setattr(teacher, "process_of", lambda *_: None)
+    assert together <= lost(by_choice, known, asked) + 0.01
 
 
 @pytest.mark.parametrize("way", [by_choice, by_parameters])

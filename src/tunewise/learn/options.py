@@ -44,7 +44,7 @@ class Training:
     portfolio: int = 8  # at most so many choices
     max_depth: int = 8
     max_leaves: int = 24
-    tolerance: float = 0.005  # of log regret: what a smaller tree may lose, and a question must save
+    tolerance: float = 0.0025  # of log regret: what a smaller tree may lose, and a question must save
     readable: float = 0.02  # how much more regret than a forest's a tree may have before `auto` takes the forest
     ranking: int | None = None  # at most so many choices are ranked
     contenders: int | None = None  # at most so many choices a forest ranks; None: as many as are ranked quickly

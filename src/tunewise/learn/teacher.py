@@ -17,9 +17,11 @@ from tunewise.learn.lawful import lawful
 from tunewise.learn.options import Training
 from tunewise.learn.pairs import contenders, crossed, pairs, reach, settings_of
 from tunewise.learn.portfolio import cover
+from tunewise.learn.process import Process, process_of
 from tunewise.learn.regret import WORST, expected, fastest_s
 
 _TREES = 200
+_FOLDS = 4  # to see how much of a guess should be whose
 _COVERING, _PROMISING = 32, 64  # choices that a teacher looks at
 _COLUMNS = 200  # of problem and config together, those that help most
 _MOST_PAIRS, _PAIRS_TO_CHOOSE = 40_000, 5_000  # to learn from, and to choose columns by: more add seconds
@@ -45,20 +47,55 @@ Teaching = Callable[[DataSet, Floats, Training], Teacher]
 
 
 def by_choice(data: DataSet, weights: Floats, options: Training) -> Teacher:
-    """Return a teacher that learned how the cost of every choice goes with the problem: extremely random trees."""
-    from sklearn.ensemble import ExtraTreesRegressor
+    """Return a teacher that learned how the cost of every choice goes with the problem.
 
+    Extremely random trees know sharp borders and what is left over of sizes; a process knows what changes smoothly.
+    Each counts for as much as it should by what it says of problems that it did not see.
+    """
     costs, known = expected(data), frame(data, options.margin)
     choices = cover(costs, weights, max(_COVERING, options.portfolio), always_in(data, options))
-    derived, targets = derivations(known, "remainders"), np.minimum(costs[:, choices], WORST)
-    trees = ExtraTreesRegressor(_TREES, random_state=options.seed, n_jobs=1)
-    trees.fit(smooth(known, derived), targets.ravel() if targets.shape[1] == 1 else targets, sample_weight=weights)
+    derived, targets = derivations(known, "remainders"), _centred(np.minimum(costs[:, choices], WORST))
+    columns = smooth(known, derived)
+    trees = _trees(columns, targets, weights, _TREES, options.seed)
+    process = process_of(smooth(known, ()), targets, weights, options.seed)
+    share = 0.0 if process is None else _share(process, columns, targets, weights, options.seed)
 
     def guess(problems: Frame, places: Numbers) -> Floats:
-        guessed: Floats = trees.predict(smooth(problems, derived)).reshape(len(problems), -1)
+        guessed = trees(smooth(problems, derived))
+        if process is not None and share:
+            guessed = guessed + share * (process.costs(smooth(problems, ())) - guessed)
         return _regrets(guessed[:, places])
 
     return Teacher(choices, guess, answers=8000, answers_for_few=8000, margin=options.margin)
+
+
+def _trees(columns: Floats, targets: Floats, weights: Floats, count: int, seed: int) -> Callable[[Floats], Floats]:
+    """Return what so many extremely random trees expect of rows of columns: a column a choice."""
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    trees = ExtraTreesRegressor(count, random_state=seed, n_jobs=1)
+    trees.fit(columns, targets.ravel() if targets.shape[1] == 1 else targets, sample_weight=weights)
+    return lambda rows: np.asarray(trees.predict(rows).reshape(len(rows), -1))
+
+
+def _share(process: Process, columns: Floats, targets: Floats, weights: Floats, seed: int) -> float:
+    """Return how much of a guess should be the process's, the rest the trees', by problems that neither saw."""
+    known = process.known
+    fold: Numbers = np.random.default_rng(seed).permutation(len(targets)) % min(_FOLDS, len(targets))
+    said = np.zeros_like(targets)
+    for number in range(int(fold.max()) + 1):
+        out = fold == number
+        said[out] = _trees(columns[~out], targets[~out], weights[~out], _TREES // _FOLDS, seed)(columns[out])
+    apart, missing = process.left_out - said[known], targets[known] - said[known]
+    weight = weights[known, None]
+    square = float((weight * apart**2).sum())
+    return min(max(float((weight * apart * missing).sum()) / square, 0.0), 1.0) if square else 0.0
+
+
+def _centred(costs: Floats) -> Floats:
+    """Return costs over the mean of all choices: unlike what they are over the best, that has no bends."""
+    centred: Floats = costs - costs.mean(axis=1, keepdims=True)
+    return centred
 
 
 def by_parameters(data: DataSet, _: Floats, options: Training) -> Teacher:

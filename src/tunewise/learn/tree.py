@@ -1,4 +1,4 @@
-"""The regret tree: one readable tree over a few choices, taught by a forest, sized by cross-validation."""
+"""The regret tree: one readable tree over a few choices, taught by better models, sized by cross-validation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
