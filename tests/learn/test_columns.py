@@ -28,14 +28,19 @@ def test_a_learner_works_out_the_same_doubles_as_a_model(
 
 def test_bounds_lie_a_margin_beyond_what_was_seen() -> None:
     data = measured(
-        {"n": [10.0, 100.0], "wide": [1.0, 1e8], "delta": [-1.0, 1.0], "dtype": ["a", "b"]}, np.ones((2, 1))
+        {"n": [10.0, 100.0], "wide": [0.5, 5e7], "delta": [-1.0, 1.0], "dtype": ["a", "b"]}, np.ones((2, 1))
     )
     assert frame(data, margin=2.0).inputs == (
         Number("n", 5.0, 200.0),
-        Number("wide", pytest.approx(1e-2), pytest.approx(1e10)),  # type: ignore[arg-type]
+        Number("wide", pytest.approx(5e-3, rel=0.01), pytest.approx(5e9, rel=0.01)),  # type: ignore[arg-type]
         Number("delta", -3.0, 3.0),
         Word("dtype", ("a", "b")),
     )
+
+
+def test_bounds_are_told_in_few_digits_and_whole_where_a_feature_is() -> None:
+    data = measured({"n": [3.0, 12345.0], "share": [0.1234, 1.0]}, np.ones((2, 1)))
+    assert frame(data, margin=2.0).inputs == (Number("n", 1.0, 98900.0), Number("share", 0.0616, 2.0))
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))

@@ -70,7 +70,7 @@ def test_a_net_takes_a_feature_of_any_double() -> None:
 
 def test_rows_can_be_filtered() -> None:
     model = train(flat(), quick(filter_rows=lambda data: data.take(data.features[0].values <= 10)), "tree")
-    assert model.columns.problem == (Number("n", 0.5, 20.0),)
+    assert model.columns.problem == (Number("n", 1.0, 20.0),)
 
 
 def test_features_can_be_added_by_name() -> None:
@@ -238,7 +238,7 @@ class Careful(Training):
 
 def test_a_subclass_may_define_hooks_as_methods() -> None:
     model = train(flat(), Careful(validation_share=0.5, seed=1), "tree")
-    assert model.columns.problem == (Number("n", 0.5, 20.0),)
+    assert model.columns.problem == (Number("n", 1.0, 20.0),)
     assert answers(model) == {-1}
     assert -1 not in answers(train(flat(), Careful(validation_share=0.5), "tree"))
 

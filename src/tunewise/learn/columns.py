@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from itertools import combinations
 from math import exp, log
 from sys import float_info
@@ -22,6 +23,7 @@ _WORTH_OF_DERIVED = 0.8  # of what a question saves
 _LARGEST = 1e30  # products of a few numbers up to here stay finite
 _FARTHEST, _MOST_REACH = float_info.max, log(1000)  # bounds stay finite, whatever a feature holds
 _LONGEST_SHORT = 1e38
+_DIGITS = 3  # of a bound
 _REACH = 0.25  # of the orders of magnitude seen: so far beyond them a size is still taken for known
 _TINY = 1e-3  # keeps the logarithm of zero finite
 
@@ -50,7 +52,8 @@ def frame(data: DataSet, margin: float) -> Frame:
     """
     values = np.stack([column.values for column in data.features], axis=1)
     whole = tuple(bool((column == np.round(column)).all()) for column in values.T)
-    return Frame(tuple(_input(column, margin) for column in data.features), values, whole)
+    inputs = (_input(column, margin, is_whole) for column, is_whole in zip(data.features, whole, strict=True))
+    return Frame(tuple(inputs), values, whole)
 
 
 def derivations(known: Frame, kind: Kind, tiles: Sequence[float] = ()) -> tuple[Derived, ...]:
@@ -128,15 +131,26 @@ def needed(
     return Columns(problem=tuple(problem), config=tuple(config), derived=renumbered), numbers
 
 
-def _input(column: Column, margin: float) -> Input:
+def _input(column: Column, margin: float, is_whole: bool) -> Input:
     if column.words is not None:
         return Word(column.name, column.words)
     low, high = float(column.values.min()), float(column.values.max())
     if low < 0:
         beyond = (high - low) * (margin - 1)
-        return Number(column.name, max(low - beyond, -_FARTHEST), min(high + beyond, _FARTHEST))
-    reach = margin if low == 0 else max(margin, exp(min((log(high) - log(low)) * _REACH, _MOST_REACH)))
-    return Number(column.name, low / reach, min(high * reach, _FARTHEST))
+        low, high = low - beyond, high + beyond
+    else:
+        reach = margin if low == 0 else max(margin, exp(min((log(high) - log(low)) * _REACH, _MOST_REACH)))
+        low, high = low / reach, high * reach
+    low, high = _bound(low, ROUND_FLOOR), _bound(high, ROUND_CEILING)
+    if is_whole:
+        low, high = float(np.ceil(low)), float(np.floor(high))
+    return Number(column.name, low, high)
+
+
+def _bound(value: float, rounding: str) -> float:
+    """Return a bound in few digits, no narrower: people read it in generated code, and where it lies is a guess."""
+    few = Context(prec=_DIGITS, rounding=rounding).create_decimal(max(-_FARTHEST, min(value, _FARTHEST)))
+    return max(-_FARTHEST, min(float(few), _FARTHEST))
 
 
 def _sizes(known: Frame, numbers: Sequence[int]) -> list[Derived]:
