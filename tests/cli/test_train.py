@@ -185,6 +185,17 @@ def test_a_net_that_should_be_drawn_is_refused_before_it_is_trained(cli: Callabl
     assert not out.exists()
 
 
+@pytest.mark.parametrize("words", [["--epochs", "3"], ["--batch-size", "8", "--learner", "tree"]])
+def test_what_only_a_net_can_follow_is_refused_for_others(
+    cli: Callable[..., Result], files: Path, words: list[str]
+) -> None:
+    out = files / "vain.json"
+    result = cli("train", files / "known.csv", "--out", out, *words)
+    assert result.exit_code == 2
+    assert f"{words[0]} is for nets: give --learner net too" in result.stderr
+    assert not out.exists()
+
+
 DEVICE = ["--fence", 'hardware.kind=cpu,hardware.capability="9.0"']
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _LEARNERS = ("auto", "tree", "regression", "ranker", "gbdt", "net")
+_OF_NETS = ("epochs", "batch_size", "learning_rate")
 _LINES = 4  # about how many a run of training writes
 
 
@@ -64,6 +65,9 @@ def train(
     DATA are files of measurements; without any it is what the store remembers of --decision. Shown is the regret (time
     of what was chosen / best time) on problems that were held out while the model learned.
     """
+    vain = [f"--{name.replace('_', '-')}" for name in _OF_NETS if options[name] is not None]
+    if vain and learner != "net":
+        raise click.UsageError(f"{vain[0]} is for nets: give --learner net too, or leave it out.")
     if save_dot is not None and learner == "net":
         raise click.UsageError("A net has no tree to be drawn: leave out --save-dot, or use another --learner.")
     if no_fence and options["fence"] is not None:

@@ -13,7 +13,9 @@ def with_times(data: DataSet) -> DataSet:
     """Return the problems on which something ran; raises InvalidData where there is none."""
     ran = np.isfinite(data.best_s)
     if not ran.any():
-        raise InvalidData(f"{data.decision}: nothing ran on any of the {len(data)} problems, so nothing can be learned")
+        raise InvalidData(
+            f"{data.decision}: nothing ran on any of the {len(data)} problems; give data of some with times"
+        )
     return data if ran.all() else data.take(ran)
 
 
