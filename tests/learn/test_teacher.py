@@ -61,6 +61,15 @@ def test_trees_alone_are_heard_where_a_process_sees_nothing(monkeypatch: pytest.
     assert together <= lost(by_choice, known, asked) + 0.01
 
 
+def test_problems_without_weight_say_nothing() -> None:
+    data, weights = oblique(12), np.zeros(12)
+    weights[[3, 7]] = 6.0
+    made, alone = by_choice(data, weights, OPTIONS), by_choice(data.take(np.array([3, 7])), np.ones(2), OPTIONS)
+    asked = frame(data, 2.0)
+    firsts = [one.choices[one.guess(asked, np.arange(len(one.choices))).argmin(axis=1)] for one in (made, alone)]
+    assert firsts[0][[3, 7]].tolist() == firsts[1][[3, 7]].tolist()
+
+
 @pytest.mark.parametrize("way", [by_choice, by_parameters])
 def test_guesses_are_regrets_of_the_choices_in_question(way: Teaching) -> None:
     made = way(FEW, np.ones(len(FEW)), OPTIONS)

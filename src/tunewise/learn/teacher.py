@@ -81,12 +81,13 @@ def _trees(columns: Floats, targets: Floats, weights: Floats, count: int, seed: 
 def _share(process: Process, columns: Floats, targets: Floats, weights: Floats, seed: int) -> float:
     """Return how much of a guess should be the process's, the rest the trees', by problems that neither saw."""
     known = process.known
-    fold: Numbers = np.random.default_rng(seed).permutation(len(targets)) % min(_FOLDS, len(targets))
-    said = np.zeros_like(targets)
+    fold = np.arange(len(known)) % min(_FOLDS, len(known))  # they come in an order by chance
+    said = np.zeros_like(process.left_out)
     for number in range(int(fold.max()) + 1):
-        out = fold == number
-        said[out] = _trees(columns[~out], targets[~out], weights[~out], _TREES // _FOLDS, seed)(columns[out])
-    apart, missing = process.left_out - said[known], targets[known] - said[known]
+        out = known[fold == number]
+        seen = np.setdiff1d(np.arange(len(targets)), out)
+        said[fold == number] = _trees(columns[seen], targets[seen], weights[seen], _TREES // _FOLDS, seed)(columns[out])
+    apart, missing = process.left_out - said, targets[known] - said
     weight = weights[known, None]
     square = float((weight * apart**2).sum())
     return min(max(float((weight * apart * missing).sum()) / square, 0.0), 1.0) if square else 0.0
