@@ -3,7 +3,7 @@
 import pytest
 
 from tunewise.cli.home import sound_store, writable_store
-from tunewise.errors import StoreError, UnreachableStore
+from tunewise.errors import DamagedStore, StoreError, UnreachableStore
 from tunewise.session import context
 from tunewise.store import MemoryStore, SafeStore, SqliteStore, database
 from tunewise.testing.store_contract import subject, timed
@@ -63,9 +63,9 @@ def test_a_store_that_may_only_be_read_is_shown(read_only, cli):
     assert "it can be read but not written" in cli("doctor").stdout.replace("\n", " ")
 
 
-def test_a_store_without_its_tables_is_named_with_the_way_out(home):
+def test_a_store_without_its_tables_is_damaged(home):
     SqliteStore(home).add(subject(), [timed(8)])
     with SqliteStore(home)._database.writing() as db:
         db.execute("DROP TABLE trials")
-    with pytest.raises(StoreError, match="no such table: trials; correct that, or set TUNEWISE_HOME to another"):
+    with pytest.raises(DamagedStore, match="what it says of its own tables is damaged"):
         SqliteStore(home).trials(subject())

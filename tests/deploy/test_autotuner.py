@@ -235,11 +235,11 @@ def test_turning_the_switch_makes_its_decisions_look_again_and_no_others() -> No
         one.run(1)
         one.tuner.disable_autotuner()
         one.run(1)
-    assert lib.decision._own.hot
-    assert other.decision._own.hot
+    assert lib.decision._own.hot.answers
+    assert other.decision._own.hot.answers
     lib.tuner.use_autotuner()
-    assert not lib.decision._own.hot
-    assert other.decision._own.hot
+    assert not lib.decision._own.hot.answers
+    assert other.decision._own.hot.answers
 
 
 def test_a_switch_keeps_no_decision_alive() -> None:

@@ -11,15 +11,16 @@ from loops import Loop
 
 import tunewise as tw
 from tunewise.session import context
-from tunewise.store import SafeStore, safe, trouble
+from tunewise.store import SafeStore, guard, trouble
 
+_read_again = guard.Guard.read_again
 Outage = Callable[[], AbstractContextManager[None]]
 
 
 @pytest.fixture
 def outage(home: Path, monkeypatch: pytest.MonkeyPatch) -> Outage:
-    """Give a block in which the store of a process that has just begun cannot be read; nothing is tried by a thread."""
-    monkeypatch.setattr(safe, "keep_trying", lambda late: None)
+    """Give a block in which the store of a process that has just begun cannot be read; it is tried again by hand."""
+    monkeypatch.setattr(guard.Guard, "read_again", lambda self: None)
     monkeypatch.setattr(trouble.Trouble, "is_over", lambda self, now: True)
 
     @contextmanager
@@ -39,7 +40,7 @@ def outage(home: Path, monkeypatch: pytest.MonkeyPatch) -> Outage:
 def catch_up() -> None:
     store = context.current_store()
     assert isinstance(store, SafeStore)
-    assert store.catch_up() is None
+    assert _read_again(store._guard) is None
 
 
 def test_what_was_asked_while_the_store_was_away_is_looked_up_again_once_it_is_back(outage: Outage) -> None:

@@ -179,7 +179,7 @@ def _add_for_ever(url, run):
         store, step = SafeStore(PostgresStore(url), warn=lambda text: None, retry_s=0.1), 0
         while True:
             store.add(subject(m=1), [timed(step, run=run)])
-            if not store._waiting:  # what waits in memory is not acknowledged by anybody but us
+            if not store._guard._waiting:  # what waits in memory is not acknowledged by anybody but us
                 report(f"on disk {step}")
             step += 1
 

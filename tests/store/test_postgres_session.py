@@ -19,7 +19,7 @@ from tunewise.cli.app import app
 from tunewise.decision import Environment, Part
 from tunewise.errors import InvalidSetting, StoreError, StoreWarning
 from tunewise.session.context import current_store
-from tunewise.store import PostgresStore, SqliteStore, open_store, safe
+from tunewise.store import PostgresStore, SqliteStore, guard, open_store
 from tunewise.testing.store_contract import subject, timed, won
 
 
@@ -204,7 +204,7 @@ def test_program_that_cannot_log_in_says_nothing_of_the_user_or_the_password(url
 
 
 def test_no_error_or_warning_holds_the_user_or_the_password(url, server, monkeypatch):
-    monkeypatch.setattr(safe, "_warned", safe.threading.Event())
+    monkeypatch.setattr(guard, "_warned", guard.threading.Event())
     guest = server.guest_url(url, "wrong-0b1c")
     with pytest.raises(StoreError) as caught:
         PostgresStore(guest).info()

@@ -77,7 +77,7 @@ def _checkpoints_outside_the_lock(place, home):
             is_held = 0 in store._database.locks._shared._held
             outside, inside = outside + (not is_held), inside + is_held
 
-    with store._database.reading() as db:
+    with store._database.writing() as db:
         db.set_trace_callback(note)
     for step in range(40):
         store.add(subject(m=place), [timed(8, run=str(step))])
@@ -236,7 +236,7 @@ def test_store_used_before_a_fork_works_on_both_sides(tmp_path):
     def work(place):
         assert len(store.trials(subject(m=0))) >= 1
         store.add(subject(m=1), [timed(place)])
-        return store._database._db is not None
+        return store._database._writer.db is not None
 
     assert crowd(8, work) == [True] * 8
     store.add(subject(m=1), [timed(99)])
@@ -246,8 +246,8 @@ def test_store_used_before_a_fork_works_on_both_sides(tmp_path):
 def test_no_connection_crosses_a_fork(tmp_path):
     store = SqliteStore(tmp_path / "home")
     store.add(subject(), [timed(8)])
-    assert store._database._db is not None
-    assert crowd(2, lambda place: store._database._db is None) == [True, True]
+    assert store._database._writer.db is not None
+    assert crowd(2, lambda place: store._database._writer.db is None) == [True, True]
 
 
 def test_child_that_outlives_its_parent_keeps_writing_safely(tmp_path):

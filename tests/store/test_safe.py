@@ -20,11 +20,11 @@ from tunewise.store import (
     Prune,
     SafeStore,
     SqliteStore,
-    catching_up,
     database,
+    guard,
     home,
+    io_thread,
     open_store,
-    safe,
 )
 from tunewise.store.database import FILE_NAME
 from tunewise.testing.store_contract import subject, timed, won
@@ -45,7 +45,7 @@ def make(tmp_path, told):
 
 @pytest.fixture
 def unwarned(monkeypatch):
-    monkeypatch.setattr(safe, "_warned", safe.threading.Event())
+    monkeypatch.setattr(guard, "_warned", guard.threading.Event())
 
 
 def _block(path):
@@ -382,7 +382,7 @@ def test_what_waits_is_written_by_the_parent_and_not_by_its_children_too(tmp_pat
 
 
 def test_what_waits_is_written_although_the_program_writes_nothing_more(tmp_path, make, monkeypatch):
-    monkeypatch.setattr(catching_up, "_SHORTEST_PAUSE_S", 0.01)
+    monkeypatch.setattr(io_thread, "_SHORTEST_PAUSE_S", 0.01)
     _block(tmp_path / "home")
     store = make()
     store.add(subject(), [timed(1)])
@@ -439,24 +439,26 @@ def test_store_that_takes_what_waited_is_read_again_at_once():
 
 
 @pytest.fixture
-def by_hand(monkeypatch):
-    """No thread tries again: a test does."""
-    monkeypatch.setattr(safe, "keep_trying", lambda late: None)
+def read_again(monkeypatch):
+    """What the reading thread does between two questions; here it is done when a test says so."""
+    step = guard.Guard.read_again
+    monkeypatch.setattr(guard.Guard, "read_again", lambda self: None)
+    return lambda store: step(store._guard)
 
 
-def test_who_wants_to_hear_is_told_once_that_a_store_can_be_read_again(tmp_path, make, by_hand):
+def test_who_wants_to_hear_is_told_once_that_a_store_can_be_read_again(tmp_path, make, read_again):
     heard = []
     _block(tmp_path / "home")
     store = make(heard=heard.append)
     assert store.verdicts(subject()) == []
-    assert store.catch_up() is not None
+    assert read_again(store) is not None
     assert heard == []
     (tmp_path / "home").unlink()
-    assert [store.catch_up(), store.catch_up()] == [None, None]
+    assert [read_again(store), read_again(store)] == [None, None]
     assert heard == [None]
 
 
-def test_store_that_another_question_found_well_is_told_too(tmp_path, make, by_hand):
+def test_store_that_another_question_found_well_is_told_too(tmp_path, make, read_again):
     heard = []
     _block(tmp_path / "home")
     store = make(heard=heard.append)
@@ -464,11 +466,11 @@ def test_store_that_another_question_found_well_is_told_too(tmp_path, make, by_h
     (tmp_path / "home").unlink()
     assert store.subjects() == []
     assert heard == []  # not in the middle of a question
-    assert store.catch_up() is None
+    assert read_again(store) is None
     assert heard == [None]
 
 
-def test_what_a_store_says_while_it_is_left_alone_is_asked_again_too(by_hand):
+def test_what_a_store_says_while_it_is_left_alone_is_asked_again_too(read_again):
     server, heard, now = _Away(), [], [0.0]
     store = SafeStore(server, warn=lambda text: None, clock=lambda: now[0], heard=heard.append)
     server.is_away = True
@@ -476,15 +478,16 @@ def test_what_a_store_says_while_it_is_left_alone_is_asked_again_too(by_hand):
     assert store.subjects() == [subject()]
     server.is_away = False
     now[0] += 1000
-    assert store.catch_up() is None
+    assert read_again(store) is None
     assert heard == [None]
+    store.close()
     assert server.trials(subject()) == [timed(8)]
 
 
-def test_store_that_was_never_in_trouble_has_nothing_to_tell(make, by_hand):
+def test_store_that_was_never_in_trouble_has_nothing_to_tell(make, read_again):
     heard = []
     store = make(heard=heard.append)
     store.conclude(subject(), won())
     assert store.verdicts(subject()) == [won()]
-    assert store.catch_up() is None
+    assert read_again(store) is None
     assert heard == []

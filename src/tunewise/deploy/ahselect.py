@@ -101,7 +101,7 @@ class _Desk:
     """Where timings are waited for: one saver in Inductor, whatever the number of problems."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting: deque[_Waiting] = deque(maxlen=_MOST_WAITING)
 
     def add(self, waiting: _Waiting) -> None:

@@ -51,7 +51,7 @@ class _Bench:
 
     def renew(self) -> None:
         """Begin anew, as a forked child must: the thread and what waits for it stay with the parent."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting: queue.Queue[Job] = queue.Queue(_MOST_WAITING)
         self._thread: threading.Thread | None = None
         self._open = 0

@@ -17,7 +17,7 @@ from tunewise.formats.pins import read as read_pins
 from tunewise.session import amounts, determinism
 from tunewise.session.events import Listener, ignore
 from tunewise.settings import Mode, OnDeterministic
-from tunewise.store import Store, open_store, renew_in_children
+from tunewise.store import Store, hasty, open_store, renew_in_children
 
 
 class Forgetful(Protocol):
@@ -73,6 +73,7 @@ class _Process:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.store: Store | None = None
+        self.hasty_store: Store | None = None  # the same, for questions that must not wait
         self.forgetful: weakref.WeakSet[Forgetful] = weakref.WeakSet()
         renew_in_children(self)
 
@@ -87,15 +88,25 @@ _process = _Process()
 def current_store() -> Store:
     """Return the store in force, opened the first time; trouble with it costs one warning and no more."""
     with _process.lock:
-        if _process.store is None:
+        store = _process.store
+        if store is None:
             eventlog.put_in_force(settings.current().events, settings.current().events_level)
-            _process.store = open_store(settings.current(), heard=_heard)
-        return _process.store
+            store = open_store(settings.current(), heard=_heard)
+            _process.hasty_store = hasty(store)
+            _process.store = store  # last: a signal may come in between
+        return store
+
+
+def hasty_store() -> Store:
+    """Return the store in force for a question that would rather go on without an answer than wait for a server."""
+    with _process.lock:
+        store = current_store()
+        return _process.hasty_store or store
 
 
 def is_current(store: Store) -> bool:
     """Return whether a store is still the one in force; another home may have been set since."""
-    return _process.store is store
+    return store in (_process.store, _process.hasty_store)
 
 
 def configure(

@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, overload
@@ -51,15 +51,25 @@ _frame: Callable[[], context.Frame | None] = context.FRAME.get
 _now: Callable[[], object] = context.FRAME.get  # the same, for a comparison with a mode that only None can pass
 
 
+@dataclass(slots=True, eq=False)
+class _Hot:
+    """Answers at hand. Replaced as a whole, so that no thread and no signal finds a part of it of before."""
+
+    width: int  # how many features there are
+    pick: Callable[[Mapping[str, Any]], Any]  # their values
+    answers: dict[Any, Answer]  # by these values
+    names: frozenset[str]
+
+
+_NOTHING_HOT = _Hot(-1, tuple, {}, frozenset({""}))  # no problem has that many features, nor that name
+
+
 class _Own:
     """What a decision gathers while it lives: answers at hand, pins, misses and its implementation."""
 
     def __init__(self) -> None:
-        self.hot: dict[Any, Answer] = {}  # by the values of the features, in the order `pick` takes them
-        self.pick: Callable[[Mapping[str, Any]], Any] = tuple
+        self.hot = _NOTHING_HOT
         self.framed: dict[tuple[Any, Problem], Answer] = {}  # the same inside `with mode(...)` blocks
-        self.names: frozenset[str] = frozenset()
-        self.width = -1  # how many features `pick` takes; nothing has that many before the first look-up
         self.pins: list[Pin] = []
         self.misses = Misses()
         self.bound: Implementation | None = None
@@ -129,10 +139,10 @@ class Decision(Declaration):
     def decide(self, features: Mapping[str, Any], *, mode: Mode | None = None) -> Answer:
         """Return the answer for a problem given by its features. Never measures."""
         # The hot path: a question asked before, in no `with mode(...)` block and with no mode given, is one look-up.
-        own = self._own
+        hot = self._own.hot
         try:
-            if _now() is mode and len(features) == own.width and not determinism.flag():
-                return own.hot[own.pick(features)]
+            if _now() is mode and len(features) == hot.width and not determinism.flag():
+                return hot.answers[hot.pick(features)]
         except (KeyError, TypeError):
             pass
         return self._look_up(features, mode)
@@ -193,8 +203,8 @@ class Decision(Declaration):
         own = self._own
         with own.lock:
             own.epoch += 1
-            own.hot.clear()
-            own.framed.clear()
+            own.hot = replace(own.hot, answers={})
+            own.framed = {}
             own.environment = own.others = None
         own.misses.flush()
 
@@ -206,9 +216,9 @@ class Decision(Declaration):
             own.others = None
             own.framed = {key: answer for key, answer in own.framed.items() if key[1] != problem}
             if self.buckets:  # other values of the same bucket are this problem too
-                own.hot = {}
+                own.hot = replace(own.hot, answers={})
             with suppress(KeyError, TypeError):
-                del own.hot[own.pick(features)]
+                del own.hot.answers[own.hot.pick(features)]
         own.misses.drop(problem)
         self.decide(features)
 
@@ -285,7 +295,7 @@ class Decision(Declaration):
         return facts
 
     def _question(self, problem: Problem) -> Question:
-        store = context.current_store()
+        store = context.hasty_store()
         return Question(
             self,
             self.subject(problem),
@@ -358,15 +368,14 @@ class Decision(Declaration):
                 own.framed = {}
             own.framed[where, problem] = answer
             return
-        if len(problem) != own.width or set(problem) != own.names:
+        if set(problem) != own.hot.names:
             # One set of names at a time: values alone are the key.
-            own.names, own.width = frozenset(problem), len(problem)
-            own.pick = itemgetter(*problem) if problem else tuple
-            own.hot = {}  # last: `decide` reads it before `pick`, without the lock
-        if len(own.hot) >= _MAX_HOT:
-            own.hot = {}
+            pick: Callable[[Mapping[str, Any]], Any] = itemgetter(*problem) if problem else tuple
+            own.hot = _Hot(len(problem), pick, {}, frozenset(problem))
+        if len(own.hot.answers) >= _MAX_HOT:
+            own.hot = replace(own.hot, answers={})
         with suppress(TypeError):  # values that cannot be hashed, such as arrays of one number, are looked up again
-            own.hot[own.pick(features if self.buckets else problem)] = answer
+            own.hot.answers[own.hot.pick(features if self.buckets else problem)] = answer
 
 
 traced.instead_of(Decision.decide, traced.decide)

@@ -15,7 +15,7 @@ class Misses:
     """Answers given without knowledge, with how often they were asked for; counts reach the store at 1, 2, 4, 8, ..."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may ask a question in the middle of another
         self._open: dict[tuple[Any, ...], _Count] = {}
         self._is_registered = False
         renew_in_children(self)
@@ -47,18 +47,18 @@ class Misses:
     def drop(self, problem: Problem) -> None:
         """Forget the counts of a problem that has been tuned, written or not."""
         with self._lock:
-            self._open = {key: count for key, count in self._open.items() if key[1] != problem}
+            self._open = {key: count for key, count in list(self._open.items()) if key[1] != problem}
 
     def renew(self) -> None:
         """Begin anew in a forked child: its parent writes what was counted before."""
-        self._lock, self._open = threading.Lock(), {}
+        self._lock, self._open = threading.RLock(), {}
 
     def flush(self) -> None:
         """Write the counts that are not written yet and start anew."""
         with self._lock:
-            for count in self._open.values():
+            counts, self._open = list(self._open.values()), {}
+            for count in counts:
                 count.write()
-            self._open.clear()
 
 
 class _Count:
@@ -68,8 +68,8 @@ class _Count:
 
     def write(self) -> None:
         if self.asked > self._written:
-            self._store.miss(self._subject, self.asked - self._written)
-            self._written = self.asked
+            new, self._written = self.asked - self._written, self.asked
+            self._store.miss(self._subject, new)
 
 
 def _flush(reference: "weakref.ref[Misses]") -> None:

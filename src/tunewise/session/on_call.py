@@ -17,13 +17,13 @@ class _Spent:
     """How long this process has waited for tuning runs that began with a call."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.seconds = 0.0
         renew_in_children(self)
 
     def renew(self) -> None:
         """Begin a forked child with a lock of its own; what its parent spent counts."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
 
 
 _spent = _Spent()

@@ -10,7 +10,7 @@ from tunewise.errors import DuplicateDecision
 
 _declared: "weakref.WeakValueDictionary[str, Declaration]" = weakref.WeakValueDictionary()
 _places: dict[str, tuple[str, int]] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def register(decision: Declaration) -> None:

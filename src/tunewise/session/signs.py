@@ -32,7 +32,7 @@ class _Process:
     def renew(self) -> None:
         """Begin anew, as a forked child must: it is somebody else."""
         self.id, self.began = uuid.uuid4().hex[:12], time.time()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal handler may ask a question in the middle of another
         self.answered: dict[str, Counter[str]] = {}
         self.total = self.told = 0
         self.told_at = 0.0
@@ -55,7 +55,7 @@ class _Process:
         """Give a sign of the look-ups so far, unless that has been told."""
         if self.store is not None and self.total > self.told and context.is_current(self.store):
             self.told, self.told_at = self.total, time.time()
-            decisions = {name: dict(rungs) for name, rungs in self.answered.items()}
+            decisions = {name: dict(rungs) for name, rungs in list(self.answered.items())}
             _give(self.store, Sign("ladder", self.id, self.told_at, {"decisions": decisions, "began": self.began}))
 
 

@@ -3,7 +3,7 @@
 from tunewise.store.backup import Backup, backup, restore
 from tunewise.store.base import Flight, Prune, Pruned, Sign, Store, StoreInfo, elsewhere
 from tunewise.store.exchange import Imported, export_to, import_from, merge, migrate
-from tunewise.store.layers import LayeredStore
+from tunewise.store.layers import LayeredStore, hasty
 from tunewise.store.locks import renew_in_children
 from tunewise.store.memory import MemoryStore
 from tunewise.store.opening import open_store, store_at
@@ -28,6 +28,7 @@ __all__ = [
     "backup",
     "elsewhere",
     "export_to",
+    "hasty",
     "import_from",
     "merge",
     "migrate",

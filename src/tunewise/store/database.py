@@ -1,4 +1,4 @@
-"""One SQLite file as one process sees it: opened when needed, written by one at a time, closed around every fork."""
+"""One SQLite file as one process sees it: read beside whoever writes, written by one at a time, closed around forks."""
 
 import functools
 import os
@@ -17,8 +17,9 @@ from tunewise.store.locks import LockFile, keep_for_ever, lock_file
 
 FILE_NAME = "store.sqlite3"
 LOCK_NAME = "store.lock"
-BUSY_S = 30.0
 CHECKPOINT_BYTES = 4 << 20
+# Readers meet SQLite's own locks only where somebody recovers or closes the file, which takes milliseconds.
+_READER_BUSY_S, _WRITER_BUSY_S = 1.0, 10.0
 _LONGEST_VALUE = 16 << 20
 _FORK_WAIT_S = 5.0
 _COPIED_AT_ONCE = 2_000  # pages
@@ -30,25 +31,55 @@ _CANNOT_WRITE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE
 _File = tuple[int, int]  # device and inode
 
 
+class _Connection:
+    """A connection with the lock that threads take before they use it, and the file that it belongs to."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.db: sqlite3.Connection | None = None
+        self.file: _File | None = None
+        self.schema = 0  # the number of the file's tables
+
+    def close(self) -> None:
+        # No lock between processes is needed: SQLite moves the log on closing only if nobody else has the file open.
+        db, self.db = self.db, None
+        if db is not None:
+            with suppress(sqlite3.Error):
+                db.close()
+
+    def before_fork(self) -> None:
+        # A thread in the middle of a long write keeps its connection; the child then leaves that one alone.
+        if self.lock.acquire(timeout=_FORK_WAIT_S):
+            self.close()
+
+    def after_fork_in_parent(self) -> None:
+        with suppress(RuntimeError):  # not ours: the wait above was in vain
+            self.lock.release()
+
+    def after_fork_in_child(self) -> None:
+        self.lock = threading.RLock()
+        if self.db is not None:
+            keep_for_ever(self.db)  # closing it would undo the parent's locks
+        self.db = None
+
+
 class Database:
-    """A connection that all threads of a process share, and the promises around it.
+    """Two connections that all threads of a process share, one to read and one to write, and the promises around them.
 
     SQLite before 3.51.3 can lose a WAL file's content when a checkpoint meets a writer at the wrong moment, and no
     version likes several processes to create one file. So every write, checkpoint, creation and migration happens
-    under one lock between processes; reading needs none. SQLite also keeps a list of open files per process that a
-    forked child would inherit and believe: so connections are closed before a fork and opened again after it.
+    under one lock between processes. Reading needs none, so nobody who writes can make a reader wait. SQLite also keeps
+    a list of open files per process that a forked child would inherit and believe: so connections are closed before a
+    fork and opened again after it.
     """
 
     def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
         self.path = path
         self.is_read_only = is_read_only
-        self.schema = 0
         self._log = f"{path}-wal"
-        self._is_durable: bool | None = None  # as the connection is set now
-        self._only_reads = False  # the connection, because the disk or the file's mode allows no more
-        self._threads = threading.RLock()
-        self._db: sqlite3.Connection | None = None
-        self._file: _File | None = None
+        self._is_durable: bool | None = None  # as the connection that writes is set now
+        self._only_reads = False  # because the disk or the file's mode allows no more
+        self._reader, self._writer = _Connection(), _Connection()
         self._locks: LockFile | None = None
         _live.add(self)
         _watch_forks()
@@ -56,44 +87,50 @@ class Database:
     @property
     def locks(self) -> LockFile:
         """The lock file beside the database; its directory is made if needed, again where cleaners removed it."""
-        if self._locks is None or not self.path.parent.is_dir():
+        locks = self._locks
+        if locks is None or not self.path.parent.is_dir():
             prepare(self.path.parent)
-            self._locks = lock_file(self.path.with_name(LOCK_NAME))
-        return self._locks
+            self._locks = locks = lock_file(self.path.with_name(LOCK_NAME))
+        return locks
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for queries; every trouble comes out as a StoreError."""
-        with self._threads, self._translated():
-            if self._db is None:
-                self._open_for_reading()
-            assert self._db is not None
-            yield self._db
+        """Lend a connection for queries; every trouble comes out as a StoreError. Without a file nothing is known."""
+        with self._translated():
+            if self._is_outdated():
+                with self._alone(), self._reader.lock:
+                    self._reader.close()  # the file is migrated now
+            with self._reader.lock:
+                db = self._opened_for_reading()
+                if db is not None:
+                    yield db
+                    return
+            with _nothing() as db:
+                yield db
 
     @contextmanager
     def writing(self, *, is_durable: bool = False) -> Iterator[sqlite3.Connection]:
-        """Lend the connection inside a transaction that is committed at the end, or undone if the block raises.
+        """Lend a connection inside a transaction that is committed at the end, or undone if the block raises.
 
         A commit survives the death of the process; with `is_durable` it survives a power cut too.
         """
-        with self._threads, self._translated(), self._alone() as db:
+        with self._translated(), self._alone() as db:
             self._sync(db, is_durable)
-            db.execute("BEGIN IMMEDIATE")
             try:
+                db.execute("BEGIN IMMEDIATE")
                 yield db
                 db.execute("COMMIT")
-            except BaseException:
+            finally:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
-                raise
-            self._checkpoint(CHECKPOINT_BYTES)
+            self._checkpoint(db, CHECKPOINT_BYTES)
 
     def compact(self) -> None:
         """Give space that pruned rows took back to the disk, as far as it allows."""
-        with self._threads, self._translated(), self._alone() as db:
+        with self._translated(), self._alone() as db:
             with suppress(sqlite3.OperationalError):  # rewriting needs room: without it the file stays as long as it is
                 db.execute("VACUUM")
-            self._checkpoint(0)
+            self._checkpoint(db, 0)
 
     def copy_to(self, path: Path, tell: Callable[[int, int], None]) -> schema.Held:
         """Write the file as it is at one moment into an empty one; return how many rows that one must have.
@@ -103,8 +140,8 @@ class Database:
         """
         failed: sqlite3.Error | None = None
         with self.reading() as db, closing(sqlite3.connect(path, isolation_level=None)) as copy:
-            db.execute("BEGIN")
             try:
+                db.execute("BEGIN")
                 held = schema.held(db)
                 db.backup(copy, pages=_COPIED_AT_ONCE, progress=lambda _, left, all_: tell(all_ - left, all_))
             except sqlite3.OperationalError as error:
@@ -121,10 +158,10 @@ class Database:
         """Rename a damaged file so that a new one can begin; return its new path, or None if another process did."""
         if self.is_read_only:
             raise StoreError(f"{self.path} is damaged, and only read: replace it")
-        with self._threads, self._translated(), self.locks.writer():
-            damaged = self._file
-            self._close()
-            if damaged is None or _identity(self.path) != damaged:
+        with self._translated(), self.locks.writer(), self._writer.lock:
+            damaged = {self._writer.file, self._reader.file} - {None}
+            self.close()
+            if _identity(self.path) not in damaged:
                 return None
             target = _free_name(self.path)
             # The log goes first: a new database that finds an old log would read it.
@@ -138,9 +175,20 @@ class Database:
         return _size(str(self.path)) + _size(self._log)
 
     def close(self) -> None:
-        """Close the connection; the next use opens it again."""
-        with self._threads:
-            self._close()
+        """Close the connections; the next use opens them again."""
+        for connection in self._connections:
+            with connection.lock:
+                connection.close()
+        self._only_reads = False
+
+    @property
+    def schema(self) -> int:
+        """The number of the tables that are read; ours where there is no file yet."""
+        return self._reader.schema if self._reader.db is not None else len(schema.MIGRATIONS)
+
+    @property
+    def _connections(self) -> tuple[_Connection, _Connection]:
+        return self._writer, self._reader
 
     def _sync(self, db: sqlite3.Connection, is_durable: bool) -> None:
         if is_durable != self._is_durable:
@@ -149,24 +197,23 @@ class Database:
 
     @contextmanager
     def _alone(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection under the lock between processes."""
+        """Lend the connection that writes under the lock between processes."""
         if self.is_read_only:
             raise StoreError(f"{self.path} is open for reading only")
-        if self._db is None or self._only_reads:
+        if self._writer.db is None:
             self._refuse_unless_writable()
-            self._close()
-        with self.locks.writer():
-            if self._db is not None and _identity(self.path) != self._file:
-                self._close()  # removed or set aside by somebody else: what we write must go where others look
-            if self._db is None:
-                self._open()
-            if self.schema > len(schema.MIGRATIONS):
+        # The lock between processes first: who waits for it has nothing that a fork would have to wait for.
+        with self.locks.writer(), self._writer.lock:
+            if _identity(self.path) != self._writer.file:
+                self._writer.close()  # removed or set aside by somebody else: what we write must go where others look
+            db = self._writer.db or self._opened_for_writing()
+            number, known = self._writer.schema, len(schema.MIGRATIONS)
+            if number > known:
                 raise StoreError(
-                    f"{self.path} has schema {self.schema}, newer than the {len(schema.MIGRATIONS)} this tunewise "
-                    "knows; it is read but not written: upgrade tunewise, or set TUNEWISE_HOME to another directory"
+                    f"{self.path} has schema {number}, newer than the {known} this tunewise knows; it is "
+                    "read but not written: upgrade tunewise, or set TUNEWISE_HOME to another directory"
                 )
-            assert self._db is not None
-            yield self._db
+            yield db
 
     @property
     def is_only_read(self) -> bool:
@@ -180,55 +227,81 @@ class Database:
                 "TUNEWISE_HOME to another directory"
             )
 
-    def _open_for_reading(self) -> None:
-        if self.is_read_only:
-            self._open_read_only()
-        elif self.path.is_file() and not _is_writable(self.path):
-            prepare(self.path.parent)
-            self._refuse_link()
-            self._open_read_only()
-            self._only_reads = True
-        else:
-            with self.locks.writer():
-                self._open()
-
     def _refuse_link(self) -> None:
         if self.path.is_symlink():
             raise StoreError(f"{self.path} is a symbolic link; remove it or set TUNEWISE_HOME to another directory")
 
-    def _open(self) -> None:
+    def _is_outdated(self) -> bool:
+        """Return whether the file has to be migrated before it is read."""
+        with self._reader.lock:
+            is_open = self._opened_for_reading() is not None
+            return is_open and self._reader.schema < len(schema.MIGRATIONS) and not self.is_only_read
+
+    def _opened_for_reading(self) -> sqlite3.Connection | None:
+        """Return the connection that reads, opened if it has to be; None if there are no tables yet.
+
+        Who makes them does so under the lock between processes, which a reader does not wait for.
+        """
+        if self._reader.db is not None and self._writer.file in (None, self._reader.file):
+            return self._reader.db
+        self._reader.close()  # the file was replaced
+        if self.is_read_only:
+            return self._opened_read_only()
+        prepare(self.path.parent)
+        self._refuse_link()
+        self._only_reads = self.path.is_file() and not _is_writable(self.path)
+        if self._only_reads:
+            return self._opened_read_only()
+        if not _size(str(self.path)):
+            return None
+        self._reader.file = _identity(self.path)
+        db = self._connect("mode=rw", _READER_BUSY_S)
+        try:
+            self._reader.schema = schema.number(db)
+            if self._reader.schema:
+                self._check_tables(db, self._reader.schema)
+                db.execute("PRAGMA query_only = ON")
+                self._reader.db = db
+        finally:
+            if self._reader.db is None:
+                db.close()
+        return self._reader.db
+
+    def _opened_for_writing(self) -> sqlite3.Connection:
         """Open the file, creating or migrating it; the caller holds the lock between processes."""
         self._refuse_link()
         is_new = not self.path.exists()
         if is_new:
             # Only a file that did not exist may be opened and closed by hand: closing drops SQLite's own locks on it.
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        self._file = _identity(self.path)
-        db = self._connect(f"file:{quote(str(self.path))}?mode=rw")
+        self._writer.file = _identity(self.path)
+        db = self._connect("mode=rw", _WRITER_BUSY_S)
         try:
             schema.number(db)  # before anything is changed: the file may be somebody else's
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA wal_autocheckpoint = 0")
-            self.schema = schema.migrate(db, self.path)
+            self._writer.schema = schema.migrate(db, self.path)
+            self._check_tables(db, self._writer.schema)
         except BaseException:
             db.close()
             raise
-        self._db, self._is_durable = db, None
+        self._writer.db, self._is_durable = db, None
         if is_new:
             sync_directory(self.path.parent)
+        return db
 
-    def _open_read_only(self) -> None:
+    def _opened_read_only(self) -> sqlite3.Connection:
         if not self.path.is_file():
             raise StoreError(f"there is no store at {self.path}")
-        self._file = _identity(self.path)
+        self._reader.file = _identity(self.path)
         # A log beside the file must be read too, if its index can be made; a read-only directory cannot have one.
         ways = ["mode=ro", "mode=ro&immutable=1"]
         if why_remote(self.path.parent) is not None:
             del ways[0]
         for way in ways:
-            db = self._connect(f"file:{quote(str(self.path))}?{way}")
+            db = self._connect(way, _READER_BUSY_S)
             try:
-                self.schema = schema.number(db)
+                self._reader.schema = schema.number(db)
             except sqlite3.OperationalError:
                 db.close()
                 if way == ways[-1]:
@@ -238,33 +311,36 @@ class Database:
                 raise
             else:
                 db.execute("PRAGMA query_only = ON")
-                self._db = db
-                return
+                self._reader.db = db
+                return db
+        raise AssertionError("the last way returns or raises")
 
-    def _connect(self, uri: str) -> sqlite3.Connection:
-        db = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    def _connect(self, way: str, busy_s: float) -> sqlite3.Connection:
+        uri = f"file:{quote(str(self.path))}?{way}"
+        db = sqlite3.connect(uri, uri=True, timeout=busy_s, isolation_level=None, check_same_thread=False)
         db.text_factory = _lenient
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
         db.execute("PRAGMA trusted_schema = OFF")  # a file from elsewhere must not bring functions to run
         db.execute("PRAGMA cell_size_check = ON")
         return db
 
-    def _checkpoint(self, least_bytes: int) -> None:
+    def _check_tables(self, db: sqlite3.Connection, number: int) -> None:
+        """Raise DamagedStore unless a file of our schema has the tables that were made in it.
+
+        One damaged byte in what SQLite keeps of a table can make an error of every question that is none of damage.
+        """
+        if number == len(schema.MIGRATIONS) and not schema.tables() <= schema.tables_of(db):
+            raise DamagedStore(self._sentence("what it says of its own tables is damaged", DamagedStore))
+
+    def _checkpoint(self, db: sqlite3.Connection, least_bytes: int) -> None:
         """Move the log into the file once it is long; the caller holds the lock between processes."""
-        if _size(self._log) < least_bytes or self._db is None:
+        if _size(self._log) < least_bytes:
             return
         # The commit is done already: readers in the way, or a full disk, are left to the next writer.
         with suppress(sqlite3.OperationalError):
-            self._db.execute("PRAGMA busy_timeout = 200")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        self._db.execute("PRAGMA busy_timeout = 30000")
-
-    def _close(self) -> None:
-        # No lock between processes is needed: SQLite moves the log on closing only if nobody else has the file open.
-        db, self._db, self._only_reads = self._db, None, False
-        if db is not None:
-            with suppress(sqlite3.Error):
-                db.close()
+            db.execute("PRAGMA busy_timeout = 200")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        db.execute("PRAGMA busy_timeout = 10000")  # as it was: _WRITER_BUSY_S
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -274,6 +350,8 @@ class Database:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             kind = DamagedStore if code in _DAMAGE else StoreError
             raise kind(self._sentence(str(error), kind)) from error
+        except UnicodeDecodeError as error:  # sqlite3 cannot say what is wrong with a table whose name is damaged
+            raise DamagedStore(self._sentence("it holds bytes that are no text", DamagedStore)) from error
         except OSError as error:
             raise StoreError(self._sentence(error.strerror or str(error), StoreError)) from error
 
@@ -286,22 +364,16 @@ class Database:
     def __del__(self) -> None:
         # sqlite3's statement cache refers back to its connection, so without this it would stay open until some
         # later collection of garbage, in the middle of anything.
-        self._close()
+        for connection in self._connections:
+            connection.close()
 
-    def _before_fork(self) -> None:
-        # A thread in the middle of a long write keeps its connection; the child then leaves that one alone.
-        if self._threads.acquire(timeout=_FORK_WAIT_S):
-            self._close()
 
-    def _after_fork_in_parent(self) -> None:
-        with suppress(RuntimeError):  # not ours: the wait above was in vain
-            self._threads.release()
-
-    def _after_fork_in_child(self) -> None:
-        self._threads = threading.RLock()
-        if self._db is not None:
-            keep_for_ever(self._db)  # closing it would undo the parent's locks
-        self._db, self._only_reads = None, False
+@contextmanager
+def _nothing() -> Iterator[sqlite3.Connection]:
+    """Lend a connection to an empty store in memory."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        schema.migrate(db, Path())
+        yield db
 
 
 def _is_writable(path: Path) -> bool:
@@ -349,15 +421,16 @@ _live: weakref.WeakSet[Database] = weakref.WeakSet()
 
 @functools.cache
 def _watch_forks() -> None:
-    def everywhere(act: Callable[[Database], None]) -> Callable[[], None]:
+    def everywhere(act: Callable[[_Connection], None]) -> Callable[[], None]:
         def act_on_all() -> None:
             for database in list(_live):
-                act(database)
+                for connection in database._connections:
+                    act(connection)
 
         return act_on_all
 
     os.register_at_fork(
-        before=everywhere(Database._before_fork),
-        after_in_parent=everywhere(Database._after_fork_in_parent),
-        after_in_child=everywhere(Database._after_fork_in_child),
+        before=everywhere(_Connection.before_fork),
+        after_in_parent=everywhere(_Connection.after_fork_in_parent),
+        after_in_child=everywhere(_Connection.after_fork_in_child),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Self
 
 from tunewise.decision import Miss, Subject, Trial, Verdict
 from tunewise.formats.records import Record
@@ -18,6 +19,11 @@ class LayeredStore:
     def __init__(self, top: Store, layers: Sequence[Store]) -> None:
         self._top = top
         self._layers = tuple(layers)
+
+    @property
+    def hasty(self) -> Self:
+        """The same stores for who would rather go on without an answer than wait for a server that hangs."""
+        return type(self)(hasty(self._top), [hasty(layer) for layer in self._layers])
 
     def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
         """Append trials to the top."""
@@ -101,3 +107,9 @@ class LayeredStore:
 
     def _upwards(self) -> tuple[Store, ...]:
         return (*reversed(self._layers), self._top)
+
+
+def hasty(store: Store) -> Store:
+    """Return a store for who would rather go on without an answer than wait for a server that hangs."""
+    view: Store = getattr(store, "hasty", store)
+    return view

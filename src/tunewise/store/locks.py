@@ -1,9 +1,8 @@
 """Locks between processes that die with their holder: byte ranges of one file, and turns between threads."""
 
-import errno
-import fcntl
 import functools
 import os
+import random
 import threading
 import time
 import weakref
@@ -13,72 +12,73 @@ from math import inf
 from pathlib import Path
 from typing import Protocol
 
+from tunewise.errors import StoreError
 from tunewise.store.base import Flight
+from tunewise.store.byte_locks import holder, try_lock, unlock
 
-_WRITER = 0  # the byte that stands for "I am writing"; every other byte is one subject
+_WRITER = 0  # the byte that stands for "I am writing"; those after it are subjects
+_AWAITED = 1 << 61  # beyond all subjects: held together by all who wait for the writer's byte
+WRITER_WAIT_S = 10.0  # a crowd of 64 on a slow disk takes seconds; who takes longer is stopped, or moves very much
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 0.02
+_WRITER_PAUSE_S = (0.002, 0.008)  # by chance, the same for all who wait: nobody is served less often than others
+_STREAK_S = 0.02  # how long one process may write again and again while others wait
+
+
+def poll(ask: Callable[[], bool], wait_s: float | None, longest_pause_s: float = _LONGEST_PAUSE_S) -> bool:
+    """Return True once `ask()` does, False if that took longer than `wait_s`; None waits without limit.
+
+    `ask` is called again after pauses, each twice as long as the one before it up to the longest.
+    """
+    deadline = inf if wait_s is None else time.monotonic() + wait_s
+    pause_s = _FIRST_PAUSE_S
+    while not ask():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(pause_s, left))
+        pause_s = min(2 * pause_s, longest_pause_s)
+    return True
 
 
 class Turns:
-    """Exclusion between the threads of one process, by key."""
+    """Exclusion inside one process, by key. Taking is one step, so that no signal finds it half done."""
 
     def __init__(self) -> None:
-        self._taken: set[Hashable] = set()
-        self._changed = threading.Condition()
+        self._taken: dict[Hashable, object] = {}
 
-    def take(self, key: Hashable, wait_s: float | None = None) -> bool:
+    def take(self, key: Hashable, wait_s: float | None = 0.0) -> bool:
         """Return True once the key is ours, False if that took longer than `wait_s`."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: key not in self._taken, wait_s):
-                return False
-            self._taken.add(key)
-            return True
+        turn = object()
+        return poll(lambda: self._taken.setdefault(key, turn) is turn, wait_s)
 
-    def take_by(
-        self,
-        key: Hashable,
-        ask: Callable[[], bool],
-        wait_s: float | None,
-        longest_pause_s: float = _LONGEST_PAUSE_S,
-    ) -> bool:
-        """Return True once the key is ours among threads, and `ask` says among processes; False if that took longer.
-
-        `ask` is called again after pauses, each twice as long as the one before it up to the longest.
-        """
-        deadline = inf if wait_s is None else time.monotonic() + wait_s
-        if not self.take(key, wait_s):
+    def take_by(self, key: Hashable, ask: Callable[[], bool]) -> bool:
+        """Return whether the key is ours now, and `ask` says so among processes too."""
+        if not self.take(key):
             return False
-        pause_s, is_ours = _FIRST_PAUSE_S, False
+        is_ours = False
         try:
-            while not (is_ours := ask()):
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                time.sleep(min(pause_s, left))
-                pause_s = min(2 * pause_s, longest_pause_s)
-            return True
+            is_ours = ask()
         finally:
             if not is_ours:
                 self.give(key)
+        return is_ours
 
     def give(self, key: Hashable) -> None:
-        """Let the next thread have the key."""
-        with self._changed:
-            self._taken.discard(key)
-            self._changed.notify_all()
+        """Let the next one have the key."""
+        self._taken.pop(key, None)
 
 
 class LockFile:
-    """The POSIX locks of this process on one file, as one of its users holds them: see `lock_file`."""
+    """The locks of this process on one file, as one of its users holds them: see `lock_file`."""
 
     def __init__(self, shared: "_Shared") -> None:
         self._shared = shared
         weakref.finalize(self, _leave, shared).atexit = False
 
     @contextmanager
-    def writer(self) -> Iterator[None]:
-        """Hold the right to write, waiting for it without limit: writers are quick, and the kernel frees the dead's."""
-        with self._shared.writer():
+    def writer(self, wait_s: float = WRITER_WAIT_S) -> Iterator[None]:
+        """Hold the right to write; raises StoreError, with who has it, if that takes longer than `wait_s`."""
+        with self._shared.writer(wait_s):
             yield
 
     def acquire(self, byte: int, wait_s: float | None) -> bool:
@@ -106,52 +106,82 @@ class _Shared:
 
     def _begin(self) -> None:
         self._turns = Turns()
-        self._opening = threading.Lock()
+        self._writers = threading.RLock()
+        self._opening = threading.RLock()
         self._fd: int | None = None
         self._outlived: list[int] = []
         self._held: dict[int, int] = {}  # byte -> descriptor it is locked through
+        self._streak_began = -inf  # since when this process has had the writer's byte again and again
+        self._wrote_at = -inf
+        self._chance = random.Random(os.getpid())
 
     @contextmanager
-    def writer(self) -> Iterator[None]:
-        self._turns.take(_WRITER)
+    def writer(self, wait_s: float) -> Iterator[None]:
+        deadline = time.monotonic() + wait_s
+        if not self._writers.acquire(timeout=wait_s):
+            raise StoreError(f"{self.path.parent} is being written to by another thread for over {wait_s:g} s")
         try:
-            self._lock(_WRITER, waits=True)
+            is_outermost = _WRITER not in self._held
+            if is_outermost:
+                self._become_writer(deadline, wait_s)
             try:
                 yield
             finally:
-                self._unlock(_WRITER)
+                if is_outermost:
+                    self._unlock(_WRITER)
+                    self._wrote_at = time.monotonic()
         finally:
-            self._turns.give(_WRITER)
+            self._writers.release()
 
     def acquire(self, byte: int, wait_s: float | None) -> bool:
-        return self._turns.take_by(byte, lambda: self._lock(byte, waits=False), wait_s)
+        return poll(lambda: self._turns.take_by(byte, lambda: self._lock(byte)), wait_s)
 
     def release(self, byte: int) -> None:
         self._unlock(byte)
         self._turns.give(byte)
 
-    def _lock(self, byte: int, waits: bool) -> bool:
+    def _become_writer(self, deadline: float, wait_s: float) -> None:
+        """Take the writer's byte. Waiting means asking again: the kernel's own waits have no end and no order."""
+        now = time.monotonic()
+        if now - self._wrote_at > _WRITER_PAUSE_S[1]:
+            self._streak_began = now
+        elif now - self._streak_began > _STREAK_S and holder(self._current(), _AWAITED) is not None:
+            self._pause()  # between two of our writes there would be hardly a moment for those who wait
+            self._streak_began = time.monotonic()
+        is_waiting = False
+        try:
+            while not self._lock(_WRITER):
+                if time.monotonic() >= deadline:
+                    raise StoreError(self._busy(wait_s))
+                is_waiting = is_waiting or self._lock(_AWAITED, is_shared=True)
+                self._pause()
+                self._streak_began = time.monotonic()
+        finally:
+            if is_waiting:
+                self._unlock(_AWAITED)
+
+    def _pause(self) -> None:
+        time.sleep(self._chance.uniform(*_WRITER_PAUSE_S))
+
+    def _busy(self, wait_s: float) -> str:
+        pid = holder(self._current(), _WRITER)
+        who = "another process" if pid is None else _called(pid)
+        return f"{who} has been writing to {self.path.parent} for over {wait_s:g} s; let it go on, or end it"
+
+    def _lock(self, byte: int, *, is_shared: bool = False) -> bool:
         while True:
             fd = self._current()
-            try:
-                fcntl.lockf(fd, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB), 1, byte)
-            except OSError as error:
-                if error.errno in (errno.EACCES, errno.EAGAIN):
-                    return False
-                if error.errno != errno.EDEADLK:
-                    raise
-                # The kernel sees processes, not threads, and may take two stores in use for a cycle.
-                time.sleep(_FIRST_PAUSE_S)
-                continue
+            if not try_lock(fd, byte, is_shared=is_shared):
+                return False
             if self._is_current(fd):
                 self._held[byte] = fd
                 return True
-            fcntl.lockf(fd, fcntl.LOCK_UN, 1, byte)
+            unlock(fd, byte)
 
     def _unlock(self, byte: int) -> None:
         fd = self._held.pop(byte, None)
         if fd is not None:
-            fcntl.lockf(fd, fcntl.LOCK_UN, 1, byte)
+            unlock(fd, byte)
 
     def _current(self) -> int:
         """Return the descriptor of the file that is at the path now; cleaners may have removed the one we had."""
@@ -179,6 +209,17 @@ class _Shared:
         for fd in (*self._outlived, *(() if self._fd is None else (self._fd,))):
             os.close(fd)
         self._outlived, self._fd = [], None
+
+
+def _called(pid: int) -> str:
+    """Return how people know a process: its number, its name, and whether it is stopped."""
+    try:
+        raw = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return f"process {pid}"
+    name, _, rest = raw.partition("(")[2].rpartition(")")
+    shown = "".join(c for c in name if c.isprintable())
+    return f"process {pid} ({shown}{', which is stopped' if rest.split()[0] in 'Tt' else ''})"
 
 
 class Exclusive(Protocol):
@@ -283,7 +324,7 @@ def _watch_forks() -> None:
     def renew_all() -> None:
         global _finding
         _finding = threading.RLock()
-        for holder in list(_renewed):
-            holder.renew()
+        for one in list(_renewed):
+            one.renew()
 
     os.register_at_fork(after_in_child=renew_all)

@@ -22,11 +22,12 @@ def open_store(place: Settings | Place, layers: Sequence[Place] = (), *, heard: 
     if isinstance(place, Settings):
         layers = (*layers, *place.layers)
         place = place.store or place.home
-    top = SafeStore(store_at(place, heard=heard), heard=heard)
-    if not layers:
-        return top
-    below = [store_at(layer, is_shared=True, heard=heard) for layer in layers]
-    return LayeredStore(top, [SafeStore(store, heard=heard) for store in below])
+    top = SafeStore(store_at(place, heard=heard), heard=heard, is_remote=is_server(place))
+    below = [
+        SafeStore(store_at(layer, is_shared=True, heard=heard), heard=heard, is_remote=is_server(layer))
+        for layer in layers
+    ]
+    return LayeredStore(top, below) if below else top
 
 
 def store_at(place: Place, *, is_shared: bool = False, heard: Heard | None = None) -> SqliteStore | PostgresStore:

@@ -124,6 +124,7 @@ class PostgresStore:
 
     def __init__(self, url: str, *, is_shared: bool = False, heard: Heard | None = None) -> None:
         self._server = Server(url, is_read_only=is_shared)
+        self.place = self._server.place
         self._listener = Listener(url, heard)
 
     def add(self, subject: Subject, trials: Iterable[Trial]) -> None:

@@ -1,6 +1,9 @@
 """The tables of the SQLite file, and how an older file becomes a newer one."""
 
+import functools
 import sqlite3
+from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,16 +85,41 @@ def held(db: sqlite3.Connection) -> Held:
     return Held(*db.execute(_HELD).fetchone())
 
 
+_NUMBERS = """
+    SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
+    FROM pragma_application_id, pragma_user_version
+"""
+
+
+def tables_of(db: sqlite3.Connection) -> set[tuple[str, ...]]:
+    """Return what a file says of its tables and indices, each as (type, name, table, statement)."""
+    rows = db.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master").fetchall()
+    return {(*row[:3], " ".join(row[3].split())) for row in rows}
+
+
+def tables() -> frozenset[tuple[str, ...]]:
+    """Return what a sound file of our schema says of its tables and indices."""
+    return _tables_after(MIGRATIONS)
+
+
+@functools.cache
+def _tables_after(migrations: tuple[tuple[str, ...], ...]) -> frozenset[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        for statement in chain.from_iterable(migrations):
+            db.execute(statement)
+        return frozenset(tables_of(db))
+
+
 def number(db: sqlite3.Connection) -> int:
     """Return the schema number of a file, 0 for an empty one; raises StoreError if the file is not a store."""
-    application = db.execute("PRAGMA application_id").fetchone()[0]
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
-    if application != APPLICATION_ID and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+    # One statement sees one moment: another process may be creating the tables.
+    application, version, tables = db.execute(_NUMBERS).fetchone()
+    if application != APPLICATION_ID and tables:
         place = db.execute("PRAGMA database_list").fetchone()[2]
         raise StoreError(
             f"{place} is an SQLite database of another program; set TUNEWISE_HOME to a directory of its own"
         )
-    return version
+    return int(version)
 
 
 def migrate(db: sqlite3.Connection, path: Path) -> int:

@@ -13,7 +13,7 @@ from tunewise.settings import shown
 from tunewise.store import postgres_schema as schema
 from tunewise.store.connecting import abandon, connect, driver, said
 from tunewise.store.keeping import KEEP_S, Holding, is_standing
-from tunewise.store.locks import Turns, renew_in_children
+from tunewise.store.locks import Turns, poll, renew_in_children
 
 _T = TypeVar("_T")
 _TRIES = 3
@@ -68,7 +68,7 @@ class Server:
 
     def acquire(self, byte: int, wait_s: float | None) -> bool:
         """Return True once an advisory lock is ours; waits by asking again, so that others can use the connection."""
-        return self._turns.take_by(byte, lambda: self._locked(byte), wait_s, _LONGEST_PAUSE_S)
+        return poll(lambda: self._turns.take_by(byte, lambda: self._locked(byte)), wait_s, _LONGEST_PAUSE_S)
 
     def release(self, byte: int) -> None:
         """Give an advisory lock back; if the connection is gone, so is the lock."""

@@ -91,6 +91,7 @@ class SqliteStore:
 
     def __init__(self, home: Path, *, is_shared: bool = False) -> None:
         self.path = home / FILE_NAME if home.suffix != ".sqlite3" else home
+        self.place = str(self.path)
         self._database = Database(self.path, is_read_only=is_shared)
 
     def add(self, subject: Subject, trials: Iterable[Trial]) -> None:

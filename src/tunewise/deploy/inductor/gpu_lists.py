@@ -16,7 +16,7 @@ from tunewise.formats.operands import OPS
 SearchSpace = Literal["DEFAULT", "EXHAUSTIVE"]
 SPACES: tuple[SearchSpace, ...] = ("DEFAULT", "EXHAUSTIVE")
 _PLACES = ("torch._inductor.template_heuristics.triton", "torch._inductor.heuristics.template.triton")
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 class PlainConfig:

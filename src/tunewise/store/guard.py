@@ -1,0 +1,337 @@
+"""What stands between a program and its store: threads that do the work, bounded waits, and memory for hard times."""
+
+import atexit
+import logging
+import threading
+import time
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from tunewise.errors import DamagedStore, StoreError, StoreWarning, UnreachableStore
+from tunewise.eventlog import WARNING, tell
+from tunewise.store.base import Sign, Store
+from tunewise.store.io_thread import IOThread
+from tunewise.store.listening import Heard
+from tunewise.store.locks import renew_in_children
+from tunewise.store.memory import MemoryStore
+from tunewise.store.sqlite import SqliteStore
+from tunewise.store.trouble import Trouble
+
+RETRY_S = 5.0
+_LONGEST_PAUSE = 12  # times that: a server that does not answer costs seconds each time it is asked
+_PATIENCE = 10  # times as long as it took to find that out, it is left alone: it may cost a tenth of a program's time
+_ANSWER_S = 65.0  # for an answer that somebody wants to have; a server is given up after 60 s
+_FIRST_ANSWER_S = 2.0  # for the first answer that a program must not wait for: a connection has to be made
+_QUICK_ANSWER_S, _QUICK_ANSWERS = 0.08, 8  # for those after it, or so many times as long as answers usually take
+_NEW_SHARE = 0.2  # of the latest answer in how long they usually take
+_WRITTEN_S = 15.0  # for a fact to be written; who holds a file is named after 10 s
+_CLOSED_S = 3.0  # for what waits when a store is closed or the program ends
+_KEPT = "Results are kept in memory until it can be used."
+_MOST_POSTED = 10_000  # of what nobody waits for; what is beyond that is dropped
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_warned = threading.Event()
+
+
+def warn_once(text: str) -> None:
+    """Warn of trouble with the store, once a process; what comes after is logged only."""
+    if _warned.is_set():
+        _log.info(text)
+        return
+    _warned.set()
+    warnings.warn(text, StoreWarning, stacklevel=5)
+
+
+class _Write:
+    """Something to be written, and what has become of it."""
+
+    def __init__(self, act: Callable[[Store], Any], *, is_result: bool = True) -> None:
+        self.act, self.is_result = act, is_result
+        self.result: Any = None
+        self.error: Exception | None = None  # of what was to be written, not of the store
+        self.is_kept = False  # in memory, until the disk takes it
+        self.is_over = False  # written, or refused
+        self._settled = threading.Lock()  # held until one of these is so
+        self._settled.acquire()
+
+    def settle(self) -> None:
+        """Let who waits for it go on."""
+        with suppress(RuntimeError):  # they do already
+            self._settled.release()
+
+    def wait(self, seconds: float) -> None:
+        """Return once it is over or kept, or after so long."""
+        self._settled.acquire(timeout=seconds)
+
+
+class Guard:
+    """Lets a program use a store on disk or a server without ever being held up or broken by it.
+
+    Reading and writing are done by two threads, and whoever asks waits for them, but not for ever: so a signal in the
+    middle of a question leaves no transaction open and no lock taken. While the store cannot be written, what is new is
+    kept in memory, and is written as soon as it can be, tried a last time when the program ends. A corrupt file is
+    renamed and a new one begun. `heard` is told when a store that could not be read can be.
+    """
+
+    def __init__(
+        self,
+        disk: Store,
+        warn: Callable[[str], None],
+        clock: Callable[[], float],
+        retry_s: float,
+        heard: Heard | None,
+    ) -> None:
+        self.disk, self._heard = disk, heard
+        self.warn, self._clock, self._retry_s = warn, clock, retry_s
+        self.reading, self.writing = Trouble("reading"), Trouble("writing")
+        self._usual_s: float | None = None  # how long answers take
+        self._reads, self._writes = IOThread(self.read_again), IOThread(self.write_waiting)
+        self.renew()
+        renew_in_children(self)
+        atexit.register(_end, weakref.ref(self))
+
+    def renew(self) -> None:
+        """Begin a forked child with a lock of its own; what waits is its parent's to write."""
+        self.lock = threading.RLock()  # held for moments, never while the disk is asked
+        self.memory = MemoryStore()
+        self._waiting: deque[_Write] = deque()
+        self._signs: dict[tuple[str, str], Sign] = {}  # to be given, the latest of each kind and key
+        self._unread: Callable[[Store], object] | None = None  # the first question that had no answer
+        self._is_used = False
+
+    def read(self, ask: Callable[[Store], _T], otherwise: Callable[[], _T], *, is_hasty: bool = False) -> _T:
+        """Return what the store says, or `otherwise()` where it is in trouble or takes too long."""
+        began = self._clock()
+        if self.reading.is_over(began):
+            try:
+                answer = self._asked(ask, self._hasty_s() if is_hasty else _ANSWER_S)
+            except StoreError as error:
+                self._note(self.reading, error, began)
+                self.warn(f"{error}. It is left out for now.")
+            else:
+                self.reading.end()
+                return answer
+        self._leave_unread(ask)
+        return otherwise()
+
+    def ask(self, question: Callable[[], _T]) -> _T:
+        """Return what a question about locks gives; raises StoreError if it has no answer, at once where that is known.
+
+        Locks end with their process and are nobody's while the store is in trouble.
+        """
+        began = self._clock()
+        if not self.reading.is_over(began):
+            raise UnreachableStore(str(self.reading.reason))
+        try:
+            return self._asked(lambda _: question(), _ANSWER_S)
+        except UnreachableStore as error:
+            self._note(self.reading, error, began)
+            raise
+
+    def soon(self, work: Callable[[], object]) -> None:
+        """Have something done that nobody waits for."""
+        self._reads.submit(work)
+
+    def do(self, work: Callable[[Store], _T]) -> _T:
+        """Return what work that a person asked for gives, however long it takes; raises StoreError if it fails."""
+        self._is_used = True
+        job = self._writes.submit(lambda: work(self.disk))
+        job.is_done(None)
+        return job.result()
+
+    def write(self, act: Callable[[Store], _T]) -> _T:
+        """Have something written; return once it is, or is kept in memory because it cannot be."""
+        write = _Write(act)
+        is_worth_waiting = self.writing.is_over(self._clock())
+        self._wait_for(write)
+        if is_worth_waiting:
+            write.wait(_WRITTEN_S)
+        self._keep(write)
+        if write.error is not None:
+            raise write.error
+        if not write.is_over:
+            reason = self.writing.reason or f"the store has not taken a result within {_WRITTEN_S:g} s"
+            self.warn(f"{reason}. {_KEPT}")
+        result: _T = write.result
+        return result
+
+    def post(self, act: Callable[[Store], object]) -> None:
+        """Have something written that nobody waits for."""
+        if len(self._waiting) < _MOST_POSTED:
+            write = _Write(act, is_result=False)
+            if not self.writing.is_over(self._clock()):
+                self._keep(write)
+                self.warn(f"{self.writing.reason}. {_KEPT}")
+            self._wait_for(write)
+
+    def show(self, sign: Sign) -> None:
+        """Have a sign of life given; while the store is in trouble, none is."""
+        self._signs[sign.kind, sign.key] = sign
+        self._is_used = True
+        self._writes.wake()
+
+    def settle(self) -> None:
+        """Return once all that was posted is written, or cannot be for now."""
+        if (self._waiting or self._signs) and self.writing.is_over(self._clock()):
+            self._writes.submit(lambda: None).is_done(_WRITTEN_S)
+
+    def close(self) -> int:
+        """Write what waits if the store takes it now, and let go of files; return how many results are left."""
+        if self._is_used:
+            self._writes.submit(self._finish).is_done(_CLOSED_S)
+        return sum(write.is_result for write in list(self._waiting))
+
+    def read_again(self) -> float | None:
+        """Ask what had no answer, if it is time to; where it has one now, pass on that all may have changed.
+
+        Return in how many seconds to try again, None if there is nothing to ask.
+        """
+        unread, began = self._unread, self._clock()
+        if unread is None:
+            return None
+        if self.reading.is_over(began):
+            try:
+                self._on_disk(unread)
+            except StoreError as error:
+                self._note(self.reading, error, began)
+            else:
+                self.reading.end()
+                self._unread = None
+                assert self._heard is not None
+                self._heard(None)
+                return None
+        return self.reading.until - self._clock()
+
+    def write_waiting(self, *, is_due: bool = False) -> float | None:
+        """Write what waits, if it is time to; return in how many seconds to try again, None if nothing is left."""
+        was_kept = False
+        try:
+            while self._waiting:
+                began, write = self._clock(), self._waiting[0]
+                if not is_due and not self.writing.is_over(began):
+                    break
+                try:
+                    write.result = self._on_disk(write.act)
+                except StoreError as error:
+                    self._note(self.writing, error, began)
+                    for one in list(self._waiting):
+                        self._keep(one)
+                    break
+                except Exception as error:  # of what was to be written; who wanted that hears of it
+                    write.error = error
+                with self.lock:
+                    write.is_over = True
+                    self._waiting.popleft()
+                was_kept = was_kept or write.is_kept
+                write.settle()
+                self.writing.end()
+                self.reading.until = 0.0  # what can be written is there: worth asking again
+        finally:
+            if was_kept:
+                self._forget_written()
+        self._give_signs()
+        return self.writing.until - self._clock() if self._waiting else None
+
+    def _asked(self, ask: Callable[[Store], _T], wait_s: float) -> _T:
+        self._is_used = True
+        job = self._reads.submit(lambda: self._timed(ask))
+        if not job.is_done(wait_s):
+            place = getattr(self.disk, "place", "that is used")
+            raise UnreachableStore(f"the store {place} has not answered within {wait_s:.2g} s")
+        return job.result()
+
+    def _timed(self, ask: Callable[[Store], _T]) -> _T:
+        start = time.monotonic()
+        answer = self._on_disk(ask)
+        spent_s = time.monotonic() - start
+        # The first answer takes as long as a connection; all after it count.
+        self._usual_s = 0.0 if self._usual_s is None else self._usual_s + _NEW_SHARE * (spent_s - self._usual_s)
+        return answer
+
+    def _hasty_s(self) -> float:
+        """Return how long an answer may take that a program does not want to wait for."""
+        if self._usual_s is None:
+            return _FIRST_ANSWER_S
+        return max(_QUICK_ANSWER_S, _QUICK_ANSWERS * self._usual_s)
+
+    def _leave_unread(self, ask: Callable[[Store], object]) -> None:
+        """Keep a question that had no answer, for as long as anybody wants to hear of it."""
+        if self._heard is not None and self._unread is None:
+            self._unread = ask
+            self._reads.wake()
+
+    def _wait_for(self, write: _Write) -> None:
+        self._is_used = True
+        self._waiting.append(write)
+        self._writes.wake()
+
+    def _keep(self, write: _Write) -> None:
+        """Keep in memory what is not written, so that it can be read until it is."""
+        with self.lock:
+            if not (write.is_kept or write.is_over):
+                write.is_kept = True
+                try:
+                    write.result = write.act(self.memory)
+                except Exception as error:  # no store would take it; that of the thread finds out too
+                    write.error = error
+        write.settle()
+
+    def _forget_written(self) -> None:
+        """Drop from memory what has been written."""
+        with self.lock:
+            self.memory = MemoryStore()
+            for write in self._waiting:
+                if write.is_kept and write.error is None:
+                    write.act(self.memory)
+
+    def _give_signs(self) -> None:
+        while self._signs:
+            began, sign = self._clock(), self._signs.pop(next(iter(self._signs)))
+            if self.writing.is_over(began):
+                try:
+                    self._on_disk(partial(_show, sign))
+                except UnreachableStore as error:
+                    self._note(self.writing, error, began)
+                except StoreError as error:  # of the sign alone: facts may have a place all the same
+                    _log.debug("a sign of life was not given: %s", error)
+
+    def _finish(self) -> None:
+        self.write_waiting(is_due=True)
+        self.disk.close()
+
+    def _on_disk(self, act: Callable[[Store], _T]) -> _T:
+        """Return what `act` finds on disk, in a new file if the old one is damaged."""
+        try:
+            return act(self.disk)
+        except DamagedStore as error:
+            if not isinstance(self.disk, SqliteStore):
+                raise
+            aside = self.disk.set_aside()
+            result = act(self.disk)
+            if aside is not None:
+                tell(WARNING, "store-set-aside", f"a damaged store was set aside: {error}", file=aside.name)
+                self.warn(f"{error}. It was set aside as {aside.name}, and a new one was begun.")
+            return result
+
+    def _note(self, trouble: Trouble, error: StoreError, began: float) -> None:
+        now, pause_s = self._clock(), self._retry_s * min(2**trouble.failures, _LONGEST_PAUSE)
+        until = now + min(max(pause_s, _PATIENCE * (now - began)), self._retry_s * _LONGEST_PAUSE)
+        is_away = isinstance(error, UnreachableStore)  # for every purpose
+        for one in (self.reading, self.writing) if is_away else (trouble,):
+            one.begin(error, until)
+
+
+def _show(sign: Sign, store: Store) -> None:
+    store.show(sign)
+
+
+def _end(reference: "weakref.ref[Guard]") -> None:
+    guard = reference()
+    if guard is not None and (left := guard.close()):
+        reason = guard.writing.reason or "there was no time"
+        guard.warn(f"{left} results were not written before the program ended: {reason}")
