@@ -40,6 +40,9 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pins: list[PinnedAnswer]
 
 
+_DECODER = msgspec.json.Decoder(_File)
+
+
 def encode(pins: Sequence[PinnedAnswer]) -> bytes:
     """Return pins as a file: indented, in the order given."""
     raw = msgspec.json.encode(_File(FORMAT, VERSION, list(pins)))
@@ -60,7 +63,7 @@ def read(path: Path | str) -> tuple[PinnedAnswer, ...]:
 
 def _parsed(raw: bytes, path: Path | str) -> tuple[PinnedAnswer, ...]:
     try:
-        found = msgspec.json.decode(raw, type=_File)
+        found = _DECODER.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidFile(f"{path} is not a pins file: {error}; make one with: tunewise pin > {path}") from None
     if (found.format, found.version) != (FORMAT, VERSION):

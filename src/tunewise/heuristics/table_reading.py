@@ -31,10 +31,13 @@ class Outline(msgspec.Struct, frozen=True):
     rules: msgspec.Raw = msgspec.Raw()
 
 
+_DECODER = msgspec.json.Decoder(Outline)
+
+
 def is_table(raw: bytes) -> bool:
     """Return whether some JSON is a table: an object with `rules`."""
     try:
-        return bytes(msgspec.json.decode(raw, type=Outline).rules) != b""
+        return bytes(_DECODER.decode(raw).rules) != b""
     except (msgspec.DecodeError, RecursionError):
         return False
 

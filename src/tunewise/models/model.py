@@ -123,6 +123,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         _check_texts(msgspec.to_builtins(self, builtin_types=(bytes,)))
 
 
+# Made while the module is imported: msgspec crashes where a signal handler asks for a type that is just being taken in.
+_DECODER = msgspec.json.Decoder(Model)
+
+
 def save(model: Model, path: Path | str) -> None:
     """Write a model as JSON, whole or not at all; raises InvalidModel for one that could not be read back.
 
@@ -175,7 +179,7 @@ def _decoded(raw: bytes) -> Model:
     if len(raw) > MAX_FILE_BYTES:
         raise InvalidModel(f"not a model: longer than {MAX_FILE_BYTES} bytes")
     try:
-        return msgspec.json.decode(raw, type=Model)  # the type bounds the depth
+        return _DECODER.decode(raw)  # the type bounds the depth
     except (ValueError, RecursionError) as error:
         raise InvalidModel(f"not a model: {error}") from None
 

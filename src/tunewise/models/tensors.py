@@ -20,6 +20,9 @@ class _Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data_offsets: tuple[int, int]
 
 
+_HEADER = msgspec.json.Decoder(dict[str, _Tensor])
+
+
 def apart(net: Net) -> tuple[Net, bytes]:
     """Return the net without its weights, which names their digest, and the weights as a safetensors file."""
     header: dict[str, _Tensor] = {}
@@ -67,7 +70,7 @@ def _parsed(packed: bytes) -> tuple[dict[str, Any], bytes]:
     if not 0 < length <= len(packed) - _LENGTH:
         raise InvalidModel("the weights beside it are cut short")
     try:
-        header = msgspec.json.decode(packed[_LENGTH : _LENGTH + length], type=dict[str, _Tensor])
+        header = _HEADER.decode(packed[_LENGTH : _LENGTH + length])
     except (ValueError, RecursionError) as error:
         raise InvalidModel(f"the weights beside it have no sound header: {error}") from None
     return header, packed[_LENGTH + length :]

@@ -43,6 +43,9 @@ class _Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     packages: dict[str, _Slot] = {}
 
 
+_DECODER = msgspec.json.Decoder(_Index)
+
+
 @dataclass(frozen=True, slots=True)
 class Installed:
     """A package at home: its name, its directory, and whether its models may answer."""
@@ -170,7 +173,7 @@ def _index() -> _Index:
     if not path.exists():
         return _Index()
     try:
-        found = msgspec.json.decode(read_bounded(path, _MAX_BYTES), type=_Index)
+        found = _DECODER.decode(read_bounded(path, _MAX_BYTES))
     except (ValueError, RecursionError, TunewiseError) as error:
         raise InvalidFile(f"{path} is spoilt: {error}; remove it and install your packages again") from None
     for name, slot in found.packages.items():

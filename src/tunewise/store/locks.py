@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 from typing import Protocol
@@ -76,9 +76,9 @@ class LockFile:
         weakref.finalize(self, _leave, shared).atexit = False
 
     @contextmanager
-    def writer(self, wait_s: float = WRITER_WAIT_S) -> Iterator[None]:
-        """Hold the right to write; raises StoreError, with who has it, if that takes longer than `wait_s`."""
-        with self._shared.writer(wait_s):
+    def writer(self) -> Iterator[None]:
+        """Hold the right to write; raises StoreError, with who has it, if that takes longer than some seconds."""
+        with self._shared.writer():
             yield
 
     def acquire(self, byte: int, wait_s: float | None) -> bool:
@@ -116,22 +116,21 @@ class _Shared:
         self._chance = random.Random(os.getpid())
 
     @contextmanager
-    def writer(self, wait_s: float) -> Iterator[None]:
-        deadline = time.monotonic() + wait_s
-        if not self._writers.acquire(timeout=wait_s):
-            raise StoreError(f"{self.path.parent} is being written to by another thread for over {wait_s:g} s")
-        try:
+    def writer(self) -> Iterator[None]:
+        deadline, is_outermost = time.monotonic() + WRITER_WAIT_S, False
+        try:  # around the taking too: an exception from a signal may come as soon as it is ours
+            if not self._writers.acquire(timeout=WRITER_WAIT_S):
+                raise StoreError(f"another thread has been writing to {self.path.parent} for over {WRITER_WAIT_S:g} s")
             is_outermost = _WRITER not in self._held
             if is_outermost:
-                self._become_writer(deadline, wait_s)
-            try:
-                yield
-            finally:
-                if is_outermost:
-                    self._unlock(_WRITER)
-                    self._wrote_at = time.monotonic()
+                self._become_writer(deadline)
+            yield
         finally:
-            self._writers.release()
+            if is_outermost:
+                self._unlock(_WRITER)
+                self._wrote_at = time.monotonic()
+            with suppress(RuntimeError):  # not taken
+                self._writers.release()
 
     def acquire(self, byte: int, wait_s: float | None) -> bool:
         return poll(lambda: self._turns.take_by(byte, lambda: self._lock(byte)), wait_s)
@@ -140,7 +139,7 @@ class _Shared:
         self._unlock(byte)
         self._turns.give(byte)
 
-    def _become_writer(self, deadline: float, wait_s: float) -> None:
+    def _become_writer(self, deadline: float) -> None:
         """Take the writer's byte. Waiting means asking again: the kernel's own waits have no end and no order."""
         now = time.monotonic()
         if now - self._wrote_at > _WRITER_PAUSE_S[1]:
@@ -148,25 +147,26 @@ class _Shared:
         elif now - self._streak_began > _STREAK_S and holder(self._current(), _AWAITED) is not None:
             self._pause()  # between two of our writes there would be hardly a moment for those who wait
             self._streak_began = time.monotonic()
-        is_waiting = False
+        if self._lock(_WRITER):
+            return
         try:
             while not self._lock(_WRITER):
                 if time.monotonic() >= deadline:
-                    raise StoreError(self._busy(wait_s))
-                is_waiting = is_waiting or self._lock(_AWAITED, is_shared=True)
+                    raise StoreError(self._busy())
+                if _AWAITED not in self._held:
+                    self._lock(_AWAITED, is_shared=True)
                 self._pause()
                 self._streak_began = time.monotonic()
         finally:
-            if is_waiting:
-                self._unlock(_AWAITED)
+            self._unlock(_AWAITED)
 
     def _pause(self) -> None:
         time.sleep(self._chance.uniform(*_WRITER_PAUSE_S))
 
-    def _busy(self, wait_s: float) -> str:
+    def _busy(self) -> str:
         pid = holder(self._current(), _WRITER)
         who = "another process" if pid is None else _called(pid)
-        return f"{who} has been writing to {self.path.parent} for over {wait_s:g} s; let it go on, or end it"
+        return f"{who} has been writing to {self.path.parent} for over {WRITER_WAIT_S:g} s; let it go on, or end it"
 
     def _lock(self, byte: int, *, is_shared: bool = False) -> bool:
         while True:
@@ -179,7 +179,7 @@ class _Shared:
             unlock(fd, byte)
 
     def _unlock(self, byte: int) -> None:
-        fd = self._held.pop(byte, None)
+        fd = self._held.pop(byte, self._fd)  # a byte that was taken and not noted is given back too
         if fd is not None:
             unlock(fd, byte)
 

@@ -98,6 +98,9 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return hashlib.sha256(dump(self)).hexdigest()
 
 
+_DECODER = msgspec.json.Decoder(Manifest)
+
+
 def check_name(name: str) -> None:
     """Raise InvalidModel unless a package may be called so."""
     if not _NAME.fullmatch(name):
@@ -115,7 +118,7 @@ def parse(raw: bytes, where: str) -> Manifest:
     if len(raw) > MAX_BYTES:
         raise InvalidFile(f"{where}: {MANIFEST} is longer than {MAX_BYTES} bytes")
     try:
-        found = msgspec.json.decode(raw, type=Manifest)
+        found = _DECODER.decode(raw)
         found.check()
     except (ValueError, RecursionError, InvalidModel) as error:
         raise InvalidFile(f"{where}: {MANIFEST} is not sound: {error}") from None
