@@ -2,7 +2,9 @@
 
 import os
 import random
+import statistics
 import time
+from multiprocessing import get_context
 
 import pytest
 from crowd import Victim, crowd, errors
@@ -52,6 +54,23 @@ def _all_look_up_and_insert(tmp_path, seconds):
     assert errors(done) == []
     assert SqliteStore(home).info().trials == sum(done)
     assert _wal_bytes(home) <= 2 * database.CHECKPOINT_BYTES
+
+
+def _write(place, home, everybody, seconds):
+    store, done = SqliteStore(home), 0
+    store.add(subject(m=place), [timed(8)])
+    everybody.wait(120)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        store.add(subject(m=place), [timed(8)])
+        done += 1
+    return done
+
+
+def test_of_64_writers_none_gets_much_less_than_the_others(tmp_path):
+    done = crowd(MANY, _write, tmp_path / "home", get_context("fork").Barrier(MANY), 4.0)
+    assert errors(done) == []
+    assert 5 * min(done) >= statistics.median(done)
 
 
 def test_64_processes_look_up_and_insert_without_an_error(tmp_path):
