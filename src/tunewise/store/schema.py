@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from tunewise.errors import StoreError
+from tunewise.errors import DamagedStore, StoreError
 
 APPLICATION_ID = 1953853029  # "tune": tells our file from anybody else's
 WITH_SIGNS = 2  # the first schema that has signs of life
@@ -113,9 +113,11 @@ def _tables_after(migrations: tuple[tuple[str, ...], ...]) -> frozenset[tuple[st
 def number(db: sqlite3.Connection) -> int:
     """Return the schema number of a file, 0 for an empty one; raises StoreError if the file is not a store."""
     # One statement sees one moment: another process may be creating the tables.
-    application, version, tables = db.execute(_NUMBERS).fetchone()
-    if application != APPLICATION_ID and tables:
+    application, version, count = db.execute(_NUMBERS).fetchone()
+    if application != APPLICATION_ID and count:
         place = db.execute("PRAGMA database_list").fetchone()[2]
+        if tables() <= tables_of(db):
+            raise DamagedStore(f"the store {place} cannot be used: its header is damaged")
         raise StoreError(
             f"{place} is an SQLite database of another program; set TUNEWISE_HOME to a directory of its own"
         )
