@@ -263,9 +263,11 @@ def test_version_is_told(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("name", workloads.names())
-def test_the_example_given_for_a_built_in_decision_suits_it(cli: Cli, asked: Asked, name: str) -> None:
+def test_the_example_given_for_a_built_in_decision_suits_it(
+    cli: Cli, asked: Asked, name: str, request: pytest.FixtureRequest
+) -> None:
     if name in workloads.names(backend="opencl"):
-        pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+        request.getfixturevalue("pocl")
     told = cli("tune", name)
     assert told.exit_code == 1
     assert f"such as --problem {EXAMPLES[name]}," in told.stderr

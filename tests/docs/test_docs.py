@@ -33,13 +33,15 @@ def shown(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", [p for p in DOCUMENTS if documents.is_runnable(p.read_text())], ids=shown)
-def test_the_blocks_of_a_document_run_in_order(path: Path, tmp_path: Path, home: Path) -> None:
+def test_the_blocks_of_a_document_run_in_order(
+    path: Path, tmp_path: Path, home: Path, request: pytest.FixtureRequest
+) -> None:
     if "CKernel(" in path.read_text() and not has_compiler():
         pytest.skip("no C compiler is installed")
     if any(mark in path.read_text() for mark in ("--learner net", "\nimport torch\n", "$ tunewise torch ")):
         pytest.importorskip("torch", reason="PyTorch is not installed")
     if "OpenCLKernel(" in path.read_text():
-        pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+        request.getfixturevalue("pocl")
     place = tmp_path / "work"
     place.mkdir()
     shutil.copytree(ROOT / "examples", place / "examples", ignore=shutil.ignore_patterns("__pycache__"))

@@ -28,9 +28,9 @@ Check = Callable[[], Iterable[Finding]]
 def doctor(ctx: click.Context, quick: bool, as_json: bool) -> None:
     """Check that everything is in order.
 
-    Versions, the home directory, the store, the C compiler, the noise and the settings in force are looked at; what
-    needs a look is marked with !, and with !! if nothing can be remembered without it. The exit code is 1 in that case
-    only. A store that does not answer is waited for 15 seconds.
+    Versions, the home directory, the store, the C compiler, OpenCL, the noise and the settings in force are looked at;
+    what needs a look is marked with !, and with !! if nothing can be remembered without it. The exit code is 1 in that
+    case only. A store that does not answer is waited for 15 seconds, an OpenCL driver for a minute.
     """
     screen: Screen = ctx.obj
     findings = list(examine(quick=quick))
@@ -59,6 +59,7 @@ def examine(*, quick: bool = False) -> Iterator[Finding]:
         "versions": _versions,
         "store": doctor_store.store_and_home,
         "c-compiler": doctor_machine.compiler,
+        "opencl": doctor_machine.opencl,
         "processor": doctor_machine.processor,
         "noise": (lambda: ()) if quick else doctor_machine.noise,
         "settings": _settings,

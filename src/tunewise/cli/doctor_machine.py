@@ -1,4 +1,4 @@
-"""What `tunewise doctor` finds out about the machine: the compiler, the load, the noise, what is installed."""
+"""What `tunewise doctor` finds out about the machine: the compiler, OpenCL, the load, the noise, what is installed."""
 
 import importlib.metadata
 import os
@@ -9,6 +9,7 @@ from statistics import median, quantiles
 from tunewise.cli.doctor_finding import Finding
 from tunewise.cli.screen import count, seconds
 from tunewise.decision import detect
+from tunewise.decision.opencl import OpenCLDevice, devices, is_installed
 from tunewise.errors import MissingPart
 from tunewise.measure.compiler import find_compiler
 
@@ -33,6 +34,24 @@ def compiler() -> Iterator[Finding]:
         yield Finding("c-compiler", str(error), "warning")
         return
     yield Finding("c-compiler", f"{found.version} ({' '.join(found.command)})")
+
+
+def opencl() -> Iterator[Finding]:
+    """Yield which OpenCL devices can run a kernel, and why others cannot; nothing without the extra `opencl`."""
+    if not is_installed():
+        return
+    try:
+        known = devices()
+    except MissingPart as error:
+        yield Finding("opencl", str(error), "warning")
+        return
+    yield Finding("opencl", "; ".join(map(_described, known)))
+
+
+def _described(device: OpenCLDevice) -> str:
+    if device.fault:
+        return f"{device.title} cannot run a kernel ({device.fault})"
+    return f"{device.title}, driver {device.driver}"
 
 
 def processor() -> Iterator[Finding]:
