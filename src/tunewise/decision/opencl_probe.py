@@ -24,13 +24,16 @@ def probe() -> list[dict[str, Any]]:
         platforms = cl.get_platforms()
     except cl.LogicError:  # PLATFORM_NOT_FOUND
         return []
-    found = []
+    found: list[dict[str, Any]] = []
+    errors = []
     for i, platform in enumerate(platforms):
         try:
             devices = enumerate(platform.get_devices())
             found += [{"place": (i, j), "platform": platform.name.strip(), **_facts(one, cl)} for j, one in devices]
         except cl.Error as error:  # a driver without its hardware, say: the others may have theirs
-            print(f"{platform.name}: {error}", file=sys.stderr)
+            errors.append(error)
+    if errors and not found:
+        raise errors[0]
     return found
 
 
