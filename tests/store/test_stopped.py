@@ -12,8 +12,8 @@ import pytest
 from crowd import Victim
 
 import tunewise as tw
-from tunewise.errors import StoreWarning
-from tunewise.session import context
+from tunewise.errors import MeasureWarning, StoreWarning
+from tunewise.session import context, tune
 from tunewise.store import SqliteStore, guard, locks
 from tunewise.testing.store_contract import subject, timed
 
@@ -25,7 +25,7 @@ def _unwarned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def decision() -> tw.Decision:
-    return tw.Decision("asked", space=tw.Space({"tile": [1, 2, 4]}), default={"tile": 1})
+    return tw.Decision("asked", space=tw.Space({"tile": [1, 2, 4]}), default={"tile": 1}, features=lambda n: {"n": n})
 
 
 @pytest.fixture
@@ -78,6 +78,29 @@ def test_a_program_ends_although_a_writer_is_stopped(stopped: Victim, monkeypatc
     store.miss(subject())
     store.close()
     assert _is_stopped(stopped.pid)
+
+
+def test_a_stopped_tuner_is_named_and_waited_for_no_more(
+    home: Path, decision: tw.Decision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tune, "_STOPPED_S", 0.3)
+    made = decision.implementation(lambda n, *, tile: None)
+
+    def work(report):
+        with SqliteStore(home).flight(decision.subject(decision.problem({"n": 7}))):
+            report("tuning")
+            time.sleep(600)
+
+    victim = Victim(work)
+    victim.wait_for("tuning")
+    os.kill(victim.pid, signal.SIGSTOP)
+    try:
+        with pytest.warns(MeasureWarning, match=rf"process {victim.pid} \(.*, which is stopped\) is tuning \(n=7\)"):
+            tuning = made.tune(7)
+        assert (tuning.answer.rung, tuning.is_stopped) == ("default", True)
+    finally:
+        victim.kill()
+    assert made.tune(7).verdict is not None
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from tunewise.session import context, events
 from tunewise.session.ladder import Question, remembered
 from tunewise.session.plan import Plan, Task
 from tunewise.session.run import Run
-from tunewise.store import Flight, Store
+from tunewise.store import Flight, Holder, Store
 
+_STOPPED_S = 10.0  # that another process may be stopped before it is waited for no more
 _GLANCE_S = 0.2  # between two looks at whether somebody still wants to wait for another process
 
 
@@ -41,9 +42,14 @@ def tune(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], M
     flight = store.flight(task.subject)
     if not flight.acquire(0):
         plan.listener(events.Waiting(task.subject))
-        if not _acquired(flight, plan):
-            answer = Answer(task.declaration.default, "default", "declaration", "another process is tuning this")
-            return Tuning(answer, is_stopped=plan.stop())
+        holder = _holder_after(flight, plan)
+        if holder is not None:
+            answer = Answer(task.declaration.default, "default", "declaration", f"{holder} is tuning this")
+            is_stuck = isinstance(holder, Holder)
+            if is_stuck:
+                told = f"{task.declaration.name}: {holder} is tuning ({task.subject.problem}); the default is used"
+                warnings.warn(told, MeasureWarning, stacklevel=4)
+            return Tuning(answer, is_stopped=is_stuck or plan.stop())
     try:
         known = settled(question, plan)
         if known is not None:
@@ -53,13 +59,22 @@ def tune(task: Task, plan: Plan, store: Store, make_measurer: Callable[[Work], M
         flight.release()
 
 
-def _acquired(flight: Flight, plan: Plan) -> bool:
-    """Return True once it is our turn; False if that takes too long, or as soon as nobody wants to wait any more."""
+def _holder_after(flight: Flight, plan: Plan) -> Holder | str | None:
+    """Wait for our turn and return None; or return who is at work if that takes too long or nobody wants to wait.
+
+    A process that is stopped is given some seconds to go on: it may stay so for ever.
+    """
     deadline = inf if plan.wait_s is None else time.monotonic() + plan.wait_s
+    working_at = time.monotonic()
     while not flight.acquire(max(0.0, min(_GLANCE_S, deadline - time.monotonic()))):
-        if plan.stop() or time.monotonic() >= deadline:
-            return False
-    return True
+        now, holder = time.monotonic(), flight.holder()
+        if holder is None or not holder.is_stopped:
+            working_at = now
+        elif now > working_at + _STOPPED_S:
+            return holder
+        if plan.stop() or now >= deadline:
+            return "another process"
+    return None
 
 
 def widened(task: Task, plan: Plan) -> Plan:

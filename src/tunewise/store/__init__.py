@@ -1,7 +1,7 @@
 """Remembering: every trial and verdict, in memory, in an SQLite file that processes share, or on a team's server."""
 
 from tunewise.store.backup import Backup, backup, restore
-from tunewise.store.base import Flight, Prune, Pruned, Sign, Store, StoreInfo, elsewhere
+from tunewise.store.base import Flight, Holder, Prune, Pruned, Sign, Store, StoreInfo, elsewhere
 from tunewise.store.exchange import Imported, export_to, import_from, merge, migrate
 from tunewise.store.layers import LayeredStore, hasty
 from tunewise.store.locks import renew_in_children
@@ -14,6 +14,7 @@ from tunewise.store.sqlite import SqliteStore
 __all__ = [
     "Backup",
     "Flight",
+    "Holder",
     "Imported",
     "LayeredStore",
     "MemoryStore",

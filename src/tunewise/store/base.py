@@ -14,6 +14,19 @@ MAX_SIGNS = 10_000  # kept in all; beyond that the oldest goes
 SIGN_LIFE_S = 86_400.0
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process of this machine that has what others want."""
+
+    pid: int
+    name: str = ""
+    is_stopped: bool = False  # as by Ctrl-Z or a debugger: it gives nothing back until it goes on
+
+    def __str__(self) -> str:
+        facts = ", ".join(filter(None, [self.name, "which is stopped" * self.is_stopped]))
+        return f"process {self.pid} ({facts})" if facts else f"process {self.pid}"
+
+
 class Flight(Protocol):
     """The right to be the only one who tunes a subject. As a context manager it waits until it is acquired.
 
@@ -25,6 +38,10 @@ class Flight(Protocol):
 
     def release(self) -> None:
         """Let the next one have it; harmless if it is not ours."""
+
+    def holder(self) -> Holder | None:
+        """Return the process of this machine that has it; None if nobody has, or that cannot be told."""
+        return None
 
     def __enter__(self) -> Self:
         self.acquire()

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from tunewise.errors import StoreError
-from tunewise.store.base import Flight
-from tunewise.store.byte_locks import holder, try_lock, unlock
+from tunewise.store import byte_locks
+from tunewise.store.base import Flight, Holder
+from tunewise.store.byte_locks import try_lock, unlock
 
 _WRITER = 0  # the byte that stands for "I am writing"; those after it are subjects
 _AWAITED = 1 << 61  # beyond all subjects: held together by all who wait for the writer's byte
@@ -89,6 +90,10 @@ class LockFile:
         """Give a byte back."""
         self._shared.release(byte)
 
+    def holder(self, byte: int) -> Holder | None:
+        """Return the process that keeps a byte from us; None if there is none or it cannot be told."""
+        return self._shared.holder(byte)
+
 
 class _Shared:
     """What all users of one lock file share.
@@ -139,12 +144,16 @@ class _Shared:
         self._unlock(byte)
         self._turns.give(byte)
 
+    def holder(self, byte: int) -> Holder | None:
+        pid = byte_locks.holder(self._current(), byte)
+        return None if pid is None else _known(pid)
+
     def _become_writer(self, deadline: float) -> None:
         """Take the writer's byte. Waiting means asking again: the kernel's own waits have no end and no order."""
         now = time.monotonic()
         if now - self._wrote_at > _WRITER_PAUSE_S[1]:
             self._streak_began = now
-        elif now - self._streak_began > _STREAK_S and holder(self._current(), _AWAITED) is not None:
+        elif now - self._streak_began > _STREAK_S and self.holder(_AWAITED) is not None:
             self._pause()  # between two of our writes there would be hardly a moment for those who wait
             self._streak_began = time.monotonic()
         if self._lock(_WRITER):
@@ -164,8 +173,7 @@ class _Shared:
         time.sleep(self._chance.uniform(*_WRITER_PAUSE_S))
 
     def _busy(self) -> str:
-        pid = holder(self._current(), _WRITER)
-        who = "another process" if pid is None else _called(pid)
+        who = self.holder(_WRITER) or "another process"
         return f"{who} has been writing to {self.path.parent} for over {WRITER_WAIT_S:g} s; let it go on, or end it"
 
     def _lock(self, byte: int, *, is_shared: bool = False) -> bool:
@@ -211,15 +219,13 @@ class _Shared:
         self._outlived, self._fd = [], None
 
 
-def _called(pid: int) -> str:
-    """Return how people know a process: its number, its name, and whether it is stopped."""
+def _known(pid: int) -> Holder:
     try:
         raw = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
-        return f"process {pid}"
+        return Holder(pid)
     name, _, rest = raw.partition("(")[2].rpartition(")")
-    shown = "".join(c for c in name if c.isprintable())
-    return f"process {pid} ({shown}{', which is stopped' if rest.split()[0] in 'Tt' else ''})"
+    return Holder(pid, "".join(c for c in name if c.isprintable()), rest.split()[0] in "Tt")
 
 
 class Exclusive(Protocol):
@@ -230,6 +236,9 @@ class Exclusive(Protocol):
 
     def release(self, byte: int) -> None:
         """Give the byte back."""
+
+    def holder(self, byte: int) -> Holder | None:
+        """Return the process of this machine that has the byte, where that can be told."""
 
 
 class ThreadsOnly:
@@ -246,6 +255,10 @@ class ThreadsOnly:
     def release(self, byte: int) -> None:
         """Give the byte back."""
         self._turns.give(byte)
+
+    def holder(self, byte: int) -> Holder | None:
+        """Return None: whoever has the byte is in this process."""
+        return None
 
     def renew(self) -> None:
         """Begin anew in a forked child."""
@@ -271,6 +284,10 @@ class ByteFlight(Flight):
         if self._pid == os.getpid():
             self._grants.release(self._byte)
         self._pid = None
+
+    def holder(self) -> Holder | None:
+        """Return the process of this machine that has it; None if nobody has, or that cannot be told."""
+        return self._grants.holder(self._byte)
 
 
 def lock_file(path: Path) -> LockFile:

@@ -3,11 +3,12 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 from typing import Protocol, TypeVar
 
 from tunewise.errors import StoreError
-from tunewise.store.base import Flight
+from tunewise.store.base import Flight, Holder
 from tunewise.store.locks import poll
 
 _T = TypeVar("_T")
@@ -66,6 +67,12 @@ class SafeFlight(Flight):
             except (StoreError, OSError):
                 self._asker.soon(self._outer.release)
         self._pid = None
+
+    def holder(self) -> Holder | None:
+        """Return the process of this machine that has it; None if nobody has, or that cannot be told."""
+        with suppress(StoreError, OSError):
+            return None if self._outer is None else self._asker.ask(self._outer.holder)
+        return None
 
     def __del__(self) -> None:
         if self._pid == os.getpid():  # who was interrupted when it was taken or given back
