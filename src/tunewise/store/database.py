@@ -1,6 +1,7 @@
 """One SQLite file as one process sees it: read beside whoever writes, written by one at a time, closed around forks."""
 
 import functools
+import logging
 import os
 import sqlite3
 import threading
@@ -22,6 +23,7 @@ CHECKPOINT_BYTES = 4 << 20
 _READER_BUSY_S, _WRITER_BUSY_S = 1.0, 10.0
 _LONGEST_VALUE = 16 << 20
 _FORK_WAIT_S = 5.0
+_logger = logging.getLogger(__name__)
 _COPIED_AT_ONCE = 2_000  # pages
 # No statement of ours can break a constraint in a file that is sound.
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT})
@@ -42,10 +44,12 @@ class _Connection:
 
     def close(self) -> None:
         # No lock between processes is needed: SQLite moves the log on closing only if nobody else has the file open.
-        db, self.db = self.db, None
-        if db is not None:
-            with suppress(sqlite3.Error):
-                db.close()
+        if self.db is not None:
+            try:
+                self.db.close()
+            except sqlite3.Error as error:
+                _logger.debug("a connection was not closed: %s", error)
+        self.db = None
 
     def before_fork(self) -> None:
         # A thread in the middle of a long write keeps its connection; the child then leaves that one alone.
@@ -53,8 +57,9 @@ class _Connection:
             self.close()
 
     def after_fork_in_parent(self) -> None:
-        with suppress(RuntimeError):  # not ours: the wait above was in vain
-            self.lock.release()
+        with suppress(RuntimeError):  # not ours any more, or the wait above was in vain
+            while True:
+                self.lock.release()
 
     def after_fork_in_child(self) -> None:
         self.lock = threading.RLock()
@@ -429,8 +434,9 @@ def _watch_forks() -> None:
 
         return act_on_all
 
+    before, after = everywhere(_Connection.before_fork), everywhere(_Connection.after_fork_in_parent)
     os.register_at_fork(
-        before=everywhere(_Connection.before_fork),
-        after_in_parent=everywhere(_Connection.after_fork_in_parent),
-        after_in_child=everywhere(_Connection.after_fork_in_child),
+        before=before, after_in_parent=after, after_in_child=everywhere(_Connection.after_fork_in_child)
     )
+    # Once more: an exception of a signal handler ends a hook, and Python only prints it.
+    os.register_at_fork(before=before, after_in_parent=after)

@@ -26,8 +26,9 @@ RETRY_S = 5.0
 _LONGEST_PAUSE = 12  # times that: a server that does not answer costs seconds each time it is asked
 _PATIENCE = 10  # times as long as it took to find that out, it is left alone: it may cost a tenth of a program's time
 _ANSWER_S = 65.0  # for an answer that somebody wants to have; a server is given up after 60 s
-_FIRST_ANSWER_S = 2.0  # for the first answer that a program must not wait for: a connection has to be made
-_QUICK_ANSWER_S, _QUICK_ANSWERS = 0.08, 8  # for those after it, or so many times as long as answers usually take
+# For an answer that a program would rather go without: the first needs a connection; those after it may also take so
+# many times as long as answers usually do. A file answers in microseconds: what takes seconds there is a busy machine.
+_FIRST_ANSWER_S, _FILE_ANSWER_S, _SERVER_ANSWER_S, _USUAL_ANSWERS = 2.0, 2.0, 0.08, 8
 _NEW_SHARE = 0.2  # of the latest answer in how long they usually take
 _WRITTEN_S = 15.0  # for a fact to be written; who holds a file is named after 10 s
 _CLOSED_S = 3.0  # for what waits when a store is closed or the program ends
@@ -85,8 +86,9 @@ class Guard:
         clock: Callable[[], float],
         retry_s: float,
         heard: Heard | None,
+        is_remote: bool,
     ) -> None:
-        self.disk, self._heard = disk, heard
+        self.disk, self._heard, self._is_remote = disk, heard, is_remote
         self.warn, self._clock, self._retry_s = warn, clock, retry_s
         self.reading, self.writing = Trouble("reading"), Trouble("writing")
         self._usual_s: float | None = None  # how long answers take
@@ -257,7 +259,7 @@ class Guard:
         """Return how long an answer may take that a program does not want to wait for."""
         if self._usual_s is None:
             return _FIRST_ANSWER_S
-        return max(_QUICK_ANSWER_S, _QUICK_ANSWERS * self._usual_s)
+        return max(_SERVER_ANSWER_S if self._is_remote else _FILE_ANSWER_S, _USUAL_ANSWERS * self._usual_s)
 
     def _leave_unread(self, ask: Callable[[Store], object]) -> None:
         """Keep a question that had no answer, for as long as anybody wants to hear of it."""

@@ -22,7 +22,7 @@ class LayeredStore:
 
     @property
     def hasty(self) -> Self:
-        """The same stores for who would rather go on without an answer than wait for a server that hangs."""
+        """The same stores for who would rather go on without an answer than wait for a store that hangs."""
         return type(self)(hasty(self._top), [hasty(layer) for layer in self._layers])
 
     def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
@@ -110,6 +110,6 @@ class LayeredStore:
 
 
 def hasty(store: Store) -> Store:
-    """Return a store for who would rather go on without an answer than wait for a server that hangs."""
+    """Return a store for who would rather go on without an answer than wait for one that hangs."""
     view: Store = getattr(store, "hasty", store)
     return view

@@ -36,14 +36,14 @@ class SafeStore:
         heard: Heard | None = None,
         is_remote: bool = False,
     ) -> None:
-        self._guard = Guard(disk, warn, clock, retry_s, heard)
-        self._is_remote, self._is_hasty = is_remote, False
+        self._guard = Guard(disk, warn, clock, retry_s, heard, is_remote)
+        self._is_hasty = False
 
     @property
     def hasty(self) -> Self:
-        """The same store for who would rather go on without an answer than wait for a server that hangs."""
+        """The same store for who would rather go on without an answer than wait for one that hangs."""
         view = copy(self)
-        view._is_hasty = self._is_remote
+        view._is_hasty = True
         return view
 
     def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
