@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -81,20 +82,20 @@ def play(spec: Mapping[str, Any], rank: int, port: int) -> Any:
     return SCENES[spec["scene"]](me)
 
 
-def function(name: str = "spin", at: Callable[[int, int], None] = lambda n, way: None, near: float = 1) -> Any:
+def function(name: str = "spin", at: Callable[[int, int], None] = lambda n, way: None, **facts: Any) -> Any:
     """Return a function whose best way depends a little on its problem; `at` hears of every call."""
-    made = tw.Decision(
-        name,
-        space=tw.Space({"way": WAYS}),
-        default={"way": 0},
-        features=lambda n: {"n": n},
-        inputs=lambda problem, seed: (problem["n"],),
-        policy=IN_PROCESS,
-        near=near,
-    )
+    declared: dict[str, Any] = {
+        "space": tw.Space({"way": WAYS}),
+        "default": {"way": 0},
+        "features": lambda n: {"n": n},
+        "inputs": lambda problem, seed: (problem["n"],),
+        "policy": IN_PROCESS,
+        "near": 1,
+    }
+    made = tw.Decision(name, **{**declared, **facts})
 
     @made.implementation
-    def spin(n: int, way: int) -> int:
+    def spin(n: int, way: int, **more: int) -> int:
         at(n, way)
         for _ in range(20 + 3 * abs(n % 12 - way)):
             pass
@@ -326,6 +327,46 @@ def threads_of_a_rank(me: Rank) -> Any:
     return {"ways": [way_of(t.answer) for t in tunings], "measured": sorted(t.measured for t in tunings)}
 
 
+VERSIONS: dict[str, dict[str, Any]] = {  # of a program, by what they declare otherwise
+    "space": {"space": tw.Space({"way": [*WAYS[:6], 99]})},
+    "parameter": {"space": tw.Space({"way": WAYS, "more": [1, 2]}), "default": {"way": 0, "more": 1}},
+    "rule": {"space": tw.Space({"way": WAYS}, ["way < 9"])},
+    "policy": {"policy": tw.Policy(isolation="none", clock="wall")},
+    "default": {"default": {"way": 1}},
+    "features": {"features": lambda n: {"n": n, "m": 1}},
+    "check": {"check": tw.Check(rtol=0.5)},
+    "version": {"version": "2"},
+    "library": {"libraries": ("msgspec",)},
+    "apart": {"space": tw.Space({"way": [50, 51]}), "default": {"way": 50}},
+}
+
+
+def versions_differ(me: Rank) -> Any:
+    """Some ranks run another version of the program; all ask what each of them remembers otherwise, and then tune."""
+    facts = VERSIONS[me.args["kind"]] if me.rank in me.args["others"] else {}
+    calls: list[int] = []
+    spin = function(at=lambda n, way, **more: calls.append(n), **facts)
+    default = spin.decision.default
+    best = {**default, "way": {"space": 99, "apart": 51}.get(me.args["kind"], 8) if facts else 7}
+    extra = {"m": 1} if me.args["kind"] == "features" else {}
+    won = Verdict("win", default, best, (2e-6,) * 10, (1e-6,) * 10, 2.0, 0.001, run=f"of {me.rank}")
+    context.current_store().conclude(spin.decision.subject(spin.decision.problem({"n": 1000, **extra})), won)
+    time.sleep(me.args.get("late_s", {}).get(str(me.rank), 0))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = time.monotonic()
+        ways = [way_of(spin.decide(1000)), way_of(spin.tune(1001).answer)]
+        with tw.mode("tune"):
+            ways.append(way_of(spin.decide(1002)))
+            only_some = way_of(spin.tune(2000 + me.rank % 2).answer)
+        seconds = time.monotonic() - start
+        me.meets("asked")
+        ways.append(way_of(spin.decide(1003)))
+    me.meets("end")
+    said = [str(one.message) for one in caught if "ask for different things" in str(one.message)]
+    return {"ways": ways, "some": only_some, "said": said, "measured": len(calls), "seconds": seconds}
+
+
 def remember(spin: Any, n: int, way: int) -> None:
     """Put a verdict into this rank's own store."""
     subject = subject_of(spin, n)
@@ -368,5 +409,6 @@ SCENES: dict[str, Callable[[Rank], Any]] = {
         groups_and_forks,
         chaos,
         threads_of_a_rank,
+        versions_differ,
     )
 }

@@ -13,18 +13,6 @@ def declared(**facts: object) -> tw.Decision:
     return tw.Decision("noted", features=lambda n: {"n": n}, near=1, **space)  # type: ignore[arg-type]
 
 
-def key(decision: tw.Decision, n: int = 1) -> str:
-    return notes.key_of(decision, decision.subject(decision.problem({"n": n})))
-
-
-def test_a_key_is_of_the_problem_and_the_space_and_not_of_the_environment() -> None:
-    assert key(declared()) == key(declared(version="2"))
-    assert key(declared()) != key(declared(), n=2)
-    assert key(declared()) != key(declared(space=tw.Space({"tile": [8, 16]})))
-    assert key(declared()) != key(declared(space=tw.Space({"tile": [8, 16, 32]}, ["tile > 4"])))
-    assert key(declared()) != key(declared(policy=tw.Policy(clock="wall")))
-
-
 def test_an_answer_survives_with_its_verdict() -> None:
     verdict = Verdict("win", {"tile": 8}, {"tile": 16}, (2.0,), (1.0,), 2.0, 0.001, evaluations=3, run="r")
     answer = Answer({"tile": 16}, "memory", "run r", "because", 0.9, 1.0)

@@ -12,6 +12,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 from jobs import Foreman
 
 LIMIT_S = 20
+APART_S = 8  # where ranks ask one after another: a quarter of the limit is waited for the others
 SOON_S = 3.0  # a limit that is waited for
 ELSEWHERE: dict[str, Any] = {"address": "127.0.0.2"}  # not known to be this machine's own: the ranks find out
 APART: dict[str, Any] = {**ELSEWHERE, "apart": True}  # and do not see each other's files
@@ -169,7 +170,7 @@ def test_what_one_rank_remembers_stands_while_others_measure(foreman: Foreman) -
 
 
 def test_ranks_that_remember_different_answers_use_the_first(foreman: Foreman) -> None:
-    seen = foreman.run("warm_caches", 4, limit_s=LIMIT_S)
+    seen = foreman.run("warm_caches", 4, limit_s=APART_S)
     assert disagreements(seen) == 0
     assert all(rank["ways"] != [0] * 20 for rank in seen)
     assert [rank["unknown"] for rank in seen] == [0] * 4
@@ -178,7 +179,7 @@ def test_ranks_that_remember_different_answers_use_the_first(foreman: Foreman) -
 
 
 def test_ranks_trace_the_same_code_in_a_mode_that_measures(foreman: Foreman) -> None:
-    assert disagreements(foreman.run("traced_code", 2, limit_s=LIMIT_S)) == 0
+    assert disagreements(foreman.run("traced_code", 2, limit_s=APART_S)) == 0
 
 
 def test_nobody_waits_for_a_rank_that_never_asks_and_a_late_one_measures_nothing(foreman: Foreman) -> None:
@@ -191,7 +192,7 @@ def test_nobody_waits_for_a_rank_that_never_asks_and_a_late_one_measures_nothing
 
 
 def test_a_group_ends_with_the_group_and_a_fork_is_no_rank(foreman: Foreman) -> None:
-    seen = foreman.run("groups_and_forks", 2, limit_s=LIMIT_S)
+    seen = foreman.run("groups_and_forks", 2, limit_s=APART_S)
     assert len({rank["first"] for rank in seen}) == 1
     assert [rank["in a child"] for rank in seen] == ["None", "None"]
     assert [rank["after"] for rank in seen] == ["None", "None"]
@@ -203,3 +204,60 @@ def test_of_two_threads_with_the_same_question_one_measures(foreman: Foreman) ->
     seen = foreman.run("threads_of_a_rank", 2, limit_s=LIMIT_S)
     assert disagreements(seen) == 0
     assert all(rank["measured"][0] == 0 for rank in seen)
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        ("space", "space.way"),
+        ("parameter", "space.more"),
+        ("rule", "space.rules"),
+        ("policy", "policy.clock"),
+        ("features", "features"),
+        ("check", "check.rtol"),
+        ("version", "version"),
+        ("library", "library.msgspec"),
+    ],
+)
+def test_ranks_of_different_versions_use_the_default_and_name_what_differs(
+    foreman: Foreman, kind: str, part: str
+) -> None:
+    seen = foreman.run("versions_differ", 2, kind=kind, others=[1], limit_s=LIMIT_S)
+    assert [(rank["ways"], rank["some"], rank["measured"]) for rank in seen] == [([0, 0, 0, 0], 0, 0)] * 2
+    for rank in seen:
+        (said,) = rank["said"]
+        assert "new problems get the default" in said
+        assert f"{part} is " in said
+        assert "on rank 0 and " in said
+        assert said.endswith("on rank 1") or kind in ("space", "parameter")
+
+
+@pytest.mark.parametrize("board", [{}, APART])
+def test_one_rank_of_another_version_is_named(foreman: Foreman, board: dict[str, Any]) -> None:
+    seen = foreman.run("versions_differ", 4, kind="policy", others=[2], limit_s=LIMIT_S, **board)
+    assert [rank["ways"] for rank in seen] == [[0, 0, 0, 0]] * 4
+    assert {rank["said"][0] for rank in seen} == {
+        "spin: the ranks ask for different things, so new problems get the default: "
+        "policy.clock is cpu on ranks 0-1, 3 and wall on rank 2"
+    }
+
+
+def test_ranks_with_different_defaults_use_one_of_them_and_say_so(foreman: Foreman) -> None:
+    seen = foreman.run("versions_differ", 3, kind="default", others=[2], limit_s=LIMIT_S)
+    assert disagreements(seen) == 0
+    assert all(way in (0, 1) for rank in seen for way in rank["ways"])
+    assert all("default is way=0 on ranks 0-1 and way=1 on rank 2" in rank["said"][0] for rank in seen)
+
+
+def test_ranks_that_have_no_config_in_common_use_their_own_defaults_and_say_so(foreman: Foreman) -> None:
+    seen = foreman.run("versions_differ", 2, kind="apart", others=[1], limit_s=LIMIT_S)
+    assert [rank["ways"] for rank in seen] == [[0, 0, 0, 0], [50, 50, 50, 50]]
+    assert all("default is way=0 on rank 0 and way=50 on rank 1" in rank["said"][0] for rank in seen)
+
+
+def test_a_rank_of_another_version_that_comes_late_uses_what_stands_and_all_say_so(foreman: Foreman) -> None:
+    seen = foreman.run("versions_differ", 2, kind="policy", others=[1], late_s={"1": 2.5}, limit_s=2 * SOON_S)
+    assert disagreements(seen) == 0
+    assert seen[0]["ways"][0] == 7  # what it remembers, as nobody else had asked by then
+    assert all(len(rank["said"]) == 1 for rank in seen)
+    assert seen[0]["ways"][-1] == 0  # new problems

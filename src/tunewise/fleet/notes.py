@@ -6,15 +6,14 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from tunewise.decision import Answer, Config, Declaration, Failure, Outcome, Space, Subject, Timing, Verdict, canonical
+from tunewise.decision import Answer, Config, Failure, Outcome, Space, Timing, Verdict
 from tunewise.decision.trial import FailureKind
 from tunewise.errors import TunewiseError
 from tunewise.fleet.boards import MOST_BYTES
 from tunewise.formats import facts
 
-_SHOWN = 300  # characters of a reason
+SHOWN = 300  # characters of a reason
 _PROPOSALS = 20  # of a verdict: the rest is in the store of whoever gave it
-_LISTED = 100  # values of a parameter that identify it, its length apart
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -52,6 +51,13 @@ class Result(Note, frozen=True):
     detail: str = ""
 
 
+class Request(Note, frozen=True):
+    """What a rank asks of a decision, as named parts that are to be equal on all ranks."""
+
+    parts: dict[str, str]
+    by: str = ""  # the name of its process
+
+
 class Standing(Note, frozen=True):
     """The answer that stands for all ranks; with the verdict it was read off, where there is one."""
 
@@ -63,6 +69,7 @@ class Standing(Note, frozen=True):
     time_s: Positive | None = None
     by: str = ""  # a rank, for people
     subject: str = ""  # digest of what the verdict is about; empty: of what all ranks asked together
+    request: str = ""  # digest of the parts that its rank asked for
     verdict: facts.VerdictFact | None = None
 
 
@@ -90,18 +97,12 @@ def fitting(configs: Sequence[Candidate]) -> Candidates:
     return found
 
 
-def key_of(declaration: Declaration, subject: Subject) -> str:
-    """Return under what ranks find the same problem: not their own environment, which may differ."""
-    about = [subject.decision, dict(subject.problem), subject.policy, _space(declaration.space)]
-    return canonical.digest(about)[:40]
-
-
 def result_of(outcome: Outcome, ratio: float | None) -> Result:
     """Return what is published of an outcome."""
     if isinstance(outcome, Timing) and ratio is not None:
         return Result(ratio=ratio)
     failure = outcome if isinstance(outcome, Failure) else Failure("runtime", "it failed when it was timed again")
-    return Result(kind=failure.kind, detail=failure.detail[:_SHOWN])
+    return Result(kind=failure.kind, detail=failure.detail[:SHOWN])
 
 
 def outcome_of(result: Result, scale_s: float) -> Outcome:
@@ -115,8 +116,9 @@ def standing_of(answer: Answer, by: str, verdict: Verdict | None = None, subject
     """Return what is published of an answer."""
     rung = "memory" if answer.rung == "pin" else answer.rung
     fact = None if verdict is None else facts.verdict_fact(replace(verdict, proposals=verdict.proposals[:_PROPOSALS]))
-    said = answer.source[:_SHOWN], answer.reason[:_SHOWN]
-    return Standing(dict(answer.config), rung, *said, answer.confidence, answer.time_s or None, by, subject, fact)
+    said = answer.source[:SHOWN], answer.reason[:SHOWN]
+    shown = (*said, answer.confidence, answer.time_s or None, by, subject)
+    return Standing(dict(answer.config), rung, *shown, verdict=fact)
 
 
 def config_in(space: Space, given: Config) -> Config | None:
@@ -136,8 +138,3 @@ def verdict_in(standing: Standing, space: Space) -> Verdict | None:
         return verdict if space.config(verdict.winner) == space.config(standing.config) else None
     except (TunewiseError, TypeError, ValueError):
         return None
-
-
-def _space(space: Space) -> Sequence[Any]:
-    params = [[p.name, len(p), *map(str, p.values[:_LISTED]), str(p.values[-1])] for p in space.params]
-    return [params, [rule.text for rule in space.rules]]
