@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tunewise.decision import Answer, Hardware, Problem, Subject
+from tunewise.decision import Answer, Config, Failure, Hardware, Problem, Subject
 from tunewise.decision.devices import completed
 from tunewise.deploy.triton_configs import TritonConfig, key_of
 from tunewise.deploy.triton_harvest import ask_about_runs, listen, report
 from tunewise.deploy.triton_kernel import POLICY, Kernel, device, is_autotuner, kernel_of
 from tunewise.deploy.triton_shortlist import by_author, has_failed, shortlist
-from tunewise.deploy.triton_trials import Asked, Heard
+from tunewise.deploy.triton_trials import Asked, Heard, outcome_of
 from tunewise.errors import InvalidDecision, InvalidSetting, MissingPart
-from tunewise.session import Decision, context
+from tunewise.session import Decision, agreeing, context
 
 Configs = list[TritonConfig]
 UNSURE = ("promoted", "near", "default")  # rungs that never saw a timing of the problem or its like: worth measuring
@@ -99,7 +99,7 @@ class Answers:
             return bench.choose(given, {**named_args, **kwargs})
         except Exception as error:  # the user's kernel goes on, whatever is wrong with us
             report(bench.decision.name, _WITHOUT_US, error)
-            return given
+            return given if agreeing.agreement() is None else [bench.default(given)]
 
     def _found(self, caller: Any) -> "Bench | None":
         """Take the autotuner that calls us for ours: who passes us to `prune_configs_by` has none to attach."""
@@ -128,7 +128,7 @@ class Bench:
         self.decision = options.decision_of(kernel_of(autotuner))
         self._autotuner, self._options = autotuner, options
         self._author_keeps = getattr(autotuner, "configs_top_k", None)  # of what the author's performance model ranks
-        self._asked: dict[tuple[Any, ...], Problem] = {}
+        self._asked: dict[tuple[Any, ...], tuple[Problem, Configs]] = {}  # by Triton's key; what it may launch
         ask_about_runs(self)
 
     def choose(self, given: Configs, args: Mapping[str, Any]) -> Configs:
@@ -139,39 +139,73 @@ class Bench:
             return given
         problem = decision.problem((self._options.features or decision.kernel.problem)(args))
         chosen = self._chosen(given, problem, args)
-        if len(chosen) > 1:
-            self._expect(decision.kernel.key(args), problem)
-        return chosen
+        is_heard = len(chosen) == 1 or self._expect(decision.kernel.key(args), problem, given)
+        if is_heard or agreeing.agreement() is None:
+            return chosen
+        return [self._one(given, decision.decide(problem, mode="use").config)]  # ranks could not agree on a winner
 
     def recognise(self, heard: Heard) -> Asked | None:
         """Return what a run was about if it was ours to choose for."""
         if self.decision.kernel.jit is not heard.fn:
             return None
-        problem = self._asked.pop(tuple(heard.key), None)
-        return None if problem is None else self.decision.about(problem)
+        asked = self._asked.get(tuple(heard.key))
+        return None if asked is None else self.decision.about(asked[0])
 
     def kept(self, asked: Asked) -> None:
         """Forget what was answered before: the store knows more now."""
         self.decision.forget()
         context.current_store().forget_miss(asked.subject)
 
+    def settle(self, asked: Asked, heard: Heard) -> None:
+        """Have Triton launch what stands for all ranks of a job: the first winner that was published."""
+        key = tuple(heard.key)
+        _, given = self._asked.pop(key)
+        if agreeing.agreement() is None:
+            return
+        question, best = self.decision._question(asked.problem), asked.kernel.menu.config_of(heard.best_config)
+        if isinstance(outcome_of(heard.configs_timings[heard.best_config]), Failure):  # nothing ran here
+            stands = agreeing.standing(question)
+        else:
+            won = Answer(best, "memory", "triton", "the fastest that Triton timed")
+            stands = agreeing.agreed(question, won)
+        if stands is not None and key_of(stands.config) != key_of(best):
+            self._autotuner.cache[key] = self._one(given, stands.config)
+
+    def default(self, given: Configs) -> TritonConfig:
+        """Return the default, or the first config that the author's pruning leaves."""
+        return self._one(given, self.decision.default)
+
+    def _one(self, given: Configs, config: Config) -> TritonConfig:
+        """Return a config of ours as one of Triton's; the default where the author's pruning dropped it."""
+        offered = self.decision.kernel.menu.offered(given)
+        return offered.get(key_of(config)) or offered.get(key_of(self.decision.default), given[0])
+
     def _chosen(self, given: Configs, problem: Problem, args: Mapping[str, Any]) -> Configs:
         decision, mode, most = self.decision, self.decision.mode_in_force(), self._options.top_k
         if mode == "collect":
             return given
-        offered = decision.kernel.menu.offered(given)
-        answer, subject = decision.decide(problem), decision.subject(problem)
-        one = offered.get(key_of(answer.config))
         if mode == "replay" or (mode == "use" and most == 1):
-            return [one or offered.get(key_of(decision.default), given[0])]
-        if one is not None and self._is_enough(answer, subject, offered):
-            return [one]
+            return [self._one(given, decision.decide(problem).config)]
+        offered, question = decision.kernel.menu.offered(given), decision._question(problem)
+        answer, subject = self._answer(problem), question.subject
+        stands = agreeing.standing(question) if answer.rung != "pin" else None
+        if stands is not None:
+            return [self._one(given, stands.config)]
+        if key_of(answer.config) in offered and self._is_enough(answer, subject, offered):
+            return [self._one(given, agreeing.agreed(question, answer).config)]
         if mode == "tune":
             return given
         ranked = decision.kernel.menu.offered(by_author(self._autotuner, given, args))
         few = shortlist(decision, subject, answer, ranked, most)
         self._let_triton_keep(len(few))  # the author's model has had its say: Triton would ask it again of these
+        if len(few) == 1:  # Triton launches it unmeasured, and tells nobody
+            only = Answer(decision.kernel.menu.config_of(few[0]), "default", "triton", "all others failed here")
+            return [self._one(given, agreeing.agreed(question, only).config)]
         return few
+
+    def _answer(self, problem: Problem) -> Answer:
+        """Return what is known here. Ranks ask as in `tune`: there, what none of them has timed is not published."""
+        return self.decision.decide(problem, mode=None if agreeing.agreement() is None else "tune")
 
     def _let_triton_keep(self, most: float | None) -> None:
         if getattr(self._autotuner, "perf_model", None) is not None:
@@ -188,12 +222,17 @@ class Bench:
         is_known = answer.rung == "memory"
         return is_known or (answer.rung not in UNSURE and not has_failed(answer.config, subject))
 
-    def _expect(self, key: tuple[Any, ...], problem: Problem) -> None:
-        """Remember what Triton is about to measure: its listener is told the key, and not what is in it."""
+    def _expect(self, key: tuple[Any, ...], problem: Problem, given: Configs) -> bool:
+        """Remember what Triton is about to measure: its listener is told the key, and not what is in it.
+
+        Return False where Triton tells no listener.
+        """
         try:
             listen()
         except MissingPart as error:  # too old a Triton: what it measures stays its own, and the answers stand
             report(self.decision.name, "its timings are not kept", error)
+            return False
         if len(self._asked) >= _MAX_ASKED:
             self._asked.clear()
-        self._asked[key] = problem
+        self._asked[key] = problem, given
+        return True

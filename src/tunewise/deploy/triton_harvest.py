@@ -33,6 +33,9 @@ class Recogniser(Protocol):
     def kept(self, asked: Asked) -> None:
         """Hear that a run it recognised is in the store now."""
 
+    def settle(self, asked: Asked, heard: Heard) -> None:
+        """Settle what Triton launches after a run it recognised."""
+
 
 class Harvest:
     """Keeps what Triton's autotuner measures until it is stopped; as a context manager, until the end of the block."""
@@ -113,9 +116,13 @@ def _keep_or_report(told: Mapping[str, Any]) -> None:
             asked = _seen_from_here(heard)
         if asked is None or _is_off(asked.decision):
             return
-        kept = keep(asked, heard)
-        if who is not None:
-            who.kept(asked)
+        try:
+            kept = keep(asked, heard)
+            if who is not None:
+                who.kept(asked)
+        finally:
+            if who is not None:
+                who.settle(asked, heard)
         for harvest in _harvests:
             harvest.kept += kept
     except Exception as error:  # the user's kernel goes on, whatever is wrong with us
