@@ -26,8 +26,8 @@ ROLES = {
     "actor": "ray::DeviceActor",
     "raylet": "raylet/raylet",
     "head": "gcs/gcs_server",
+    "agent": "ray::RuntimeEnvAgent",  # started when a node is ready
 }
-_MORE = {"agent": "ray::RuntimeEnvAgent"}  # started when a node is ready
 
 
 def write_plan(
@@ -104,7 +104,7 @@ def _heed_ctrl_c() -> None:
 
 def below(role: str, above: int) -> list[int]:
     """Return the processes of a role below another process."""
-    return [pid for pid in procfs.descendants(above) if {**ROLES, **_MORE}[role] in command_line(pid)]
+    return [pid for pid in procfs.descendants(above) if ROLES[role] in command_line(pid)]
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

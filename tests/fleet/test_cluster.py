@@ -44,3 +44,24 @@ def test_token_is_for_this_user_alone(tmp_path):
 def test_long_path_of_temporary_files_is_avoided():
     assert cluster._short(Path("/" + "x" * 40)) == Path("/tmp")
     assert cluster._short(Path("/var/tmp")) == Path("/var/tmp")
+
+
+def test_a_node_is_started_again_three_times_and_then_left_out(monkeypatch, tmp_path):
+    def started(keeper, place, *words):
+        (tmp_path / f"node-{place}.log").write_text("it fell over\n")
+        return subprocess.Popen(["false"])
+
+    monkeypatch.setattr(cluster.Keeper, "_started", started)
+    keeper = cluster.Keeper(2, tmp_path)
+    keeper._nodes = [started(keeper, place) for place in range(2)]
+    said = []
+    for _ in range(6):
+        keeper._nodes[1].wait()
+        said.append(keeper.mend())
+    assert said[:3] == ["node 2 of 2 is gone (it fell over): starting it again"] * 3
+    assert said[3:] == [
+        "node 2 of 2 is gone (it fell over): it is left out, as it was started again 3 times",
+        None,
+        None,
+    ]
+    keeper._nodes[0].wait()

@@ -84,6 +84,32 @@ def test_unit_that_kills_its_process_fails_alone(home, tmp_path, nodes):
     assert {subject.problem["n"] for subject in store.subjects("toy") if store.verdicts(subject)} == {100, 200}
 
 
+def test_a_node_whose_agent_died_is_started_again(home, plan, nodes):
+    nodes.news()
+    (head,) = fleets.below("head", nodes._keeper.pid)
+    agents = set(fleets.below("agent", nodes._keeper.pid))
+    killed = next(pid for pid in agents if os.getpgid(pid) != os.getpgid(head))
+    os.kill(killed, signal.SIGKILL)
+    fleets.wait_until(lambda: len(set(fleets.below("agent", nodes._keeper.pid)) - {killed}) == len(agents))
+    (said,) = nodes.news()
+    assert said.endswith("of 3 is gone (Ray ended its raylet, as it does when an agent dies): starting it again")
+    run = fleets.started(home, plan, joins=nodes)
+    code, _, err = run.end()
+    assert (code, err.count("takes part")) == (0, 3), err
+
+
+def test_a_cluster_whose_heads_agent_died_is_started_again(home, plan):
+    run = fleets.started(home, plan, "--local-nodes", "1")
+    acknowledged = run.wait_for_trials(8)
+    (agent,) = run.below("agent")
+    os.kill(agent, signal.SIGKILL)
+    code, said, err = run.end()
+    assert (code, said["state"], said["restarts"]) == (0, "done", 1), err
+    assert "the head of the cluster is gone" in err
+    assert_all_measured_once(run.store, acknowledged)
+    assert run.leftovers() == []
+
+
 def test_nodes_on_this_machine_are_for_its_user_alone(nodes):
     place = Path(nodes._place)
     assert stat.S_IMODE(place.stat().st_mode) == 0o700  # Ray lets everybody write to what is in it

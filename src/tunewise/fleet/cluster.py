@@ -8,11 +8,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tunewise.errors import NotFound
 from tunewise.fleet import lines
 from tunewise.fleet.below import adopt_orphans, bury, end_all, end_those_of, start_below
+from tunewise.measure import procfs
 
 _START_S = 90.0
 _STORE_BYTES = 80_000_000  # Ray's object store: nothing of ours goes through it
@@ -88,7 +90,11 @@ class LocalNodes:
 
 
 class Keeper:
-    """The nodes as their keeper sees them: each is a `ray start --block` in a session of its own."""
+    """The nodes as their keeper sees them: each is a `ray start --block` in a session of its own.
+
+    When an agent of a node dies, Ray ends the node's raylet, and `ray start --block` goes on without it: so a node
+    counts as alive while both run.
+    """
 
     def __init__(self, count: int, place: Path) -> None:
         # Ray opens its own directory to everybody; ours, around it, is for this user alone.
@@ -96,6 +102,7 @@ class Keeper:
         self._nodes: list[subprocess.Popen[bytes]] = []  # the head first
         self.environment = token_in(place / "token")
         self._mended = [0] * count
+        self._raylets = [0] * count  # processes; 0 until a node is up
         self.address = ""
 
     def start(self) -> None:
@@ -112,34 +119,64 @@ class Keeper:
     def grow(self) -> None:
         """Start the next node if the last one is up: two that start at once may take each other's sockets."""
         place = len(self._nodes)
-        if place < self._count and _UP in (self._place / f"node-{place - 1}.log").read_text(errors="replace"):
+        if place < self._count and self._is_up(place - 1):
             self._nodes.append(self._started(place, f"--address={self.address}"))
 
     def has_head(self) -> bool:
         """Return whether the head is alive: without it there is no cluster."""
-        return self._nodes[0].poll() is None
+        return not self._is_gone(0)
 
     def mend(self) -> str | None:
         """Start a node again that is gone, the head apart; return what to say about it, or None if there is nothing."""
-        for place, node in enumerate(self._nodes):
-            if place and node.poll() is not None and self._mended[place] < _MOST_MENDED:
+        for place in range(1, len(self._nodes)):
+            if self._mended[place] <= _MOST_MENDED and self._is_gone(place):
+                said = f"node {place + 1} of {self._count} is gone ({self._cleared(place)})"
                 self._mended[place] += 1
-                last = self._last_words(place)
+                if self._mended[place] > _MOST_MENDED:
+                    return f"{said}: it is left out, as it was started again {_MOST_MENDED} times"
                 self._nodes[place] = self._started(place, f"--address={self.address}")
-                return f"node {place + 1} of {self._count} is gone ({last}): starting it again"
+                return f"{said}: starting it again"
         return None
+
+    def _is_gone(self, place: int) -> bool:
+        node = self._nodes[place]
+        if node.poll() is None and not self._raylets[place] and self._is_up(place):
+            self._raylets[place] = _raylet_of(node.pid)
+        return node.poll() is not None or (self._raylets[place] != 0 and not procfs.is_alive(self._raylets[place]))
+
+    def _is_up(self, place: int) -> bool:
+        return _UP in (self._place / f"node-{place}.log").read_text(errors="replace")
+
+    def _cleared(self, place: int) -> str:
+        """End what is left of a node that is gone; return what it was that ended."""
+        node = self._nodes[place]
+        if node.poll() is not None:
+            return self._last_words(place)
+        procfs.kill([*procfs.descendants(node.pid), node.pid])
+        node.wait()
+        return "Ray ended its raylet, as it does when an agent dies"
 
     def _started(self, place: int, *words: str) -> "subprocess.Popen[bytes]":
         shape = ("--num-cpus=1", "--num-gpus=0", f"--object-store-memory={_STORE_BYTES}")
         quiet = ("--block", "--disable-usage-stats", "--log-style=record", "--log-color=false")
         program = [sys.executable, "-m", "ray.scripts.scripts", "start"]
         command = ["env", *self.environment, *program, *quiet, *shape, *words]
+        self._raylets[place] = 0
         with (self._place / f"node-{place}.log").open("wb") as log:
             return start_below(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def _last_words(self, place: int) -> str:
         said = (self._place / f"node-{place}.log").read_text(errors="replace").strip().splitlines()
         return said[-1].rpartition(" -- ")[2][-300:] if said else "it said nothing"  # after the time and place
+
+
+def _raylet_of(node: int) -> int:
+    """Return the process of a node's raylet; -1, which no process is, if it has ended."""
+    for pid in procfs.descendants(node):
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0].endswith(b"/raylet"):
+                return pid
+    return -1
 
 
 def token_in(path: Path) -> list[str]:
