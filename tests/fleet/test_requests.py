@@ -93,6 +93,11 @@ def test_a_request_that_cannot_be_read_differs(of_two: tuple[Requests, Requests]
     assert "tunewise" in one.difference(question)
 
 
+def test_values_are_told_in_order(of_two: tuple[Requests, Requests]) -> None:
+    facts = {"space": tw.Space({"tile": [16, 2, "b", 8.5, None, "a"]}), "default": {"tile": 2}}
+    assert asked(of_two[0], **facts).parts["space.tile"] == "2, 8.5, 16, 'a', 'b', None"
+
+
 def test_many_ranks_are_named_in_short(tmp_path: Any) -> None:
     ranks = [Requests(FileBoard(tmp_path), rank, 6, limit_s=0.01) for rank in range(6)]
     for rank, one in enumerate(ranks):

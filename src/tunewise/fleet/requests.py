@@ -129,8 +129,14 @@ def _of_space(space: Space) -> dict[str, str]:
 def _values(values: Any) -> str:
     """Return the values of a parameter as text, in no order where all are listed: a set has none."""
     if len(values) <= _LISTED:
-        return _short(", ".join(sorted(map(repr, values))))
+        return _short(", ".join(map(repr, sorted(values, key=_place))))
     return _short(f"{len(values)} values, {', '.join(map(repr, values[:_LISTED]))} to {values[-1]!r}")
+
+
+def _place(value: Any) -> tuple[bool, Any]:
+    """Return what values are sorted by: numbers by size, then all others by their text."""
+    is_number = isinstance(value, int | float)
+    return not is_number, value if is_number else repr(value)
 
 
 def _config(config: Config) -> str:
