@@ -109,6 +109,15 @@ def test_two_processes_share_what_one_measured() -> None:
     assert (first["benchmarks"], second["benchmarks"]) == (10, 5)
 
 
+def test_ranks_launch_the_same_config_whatever_is_the_fastest_on_each(tmp_path: Path) -> None:
+    if find_spec("torch") is None:
+        pytest.skip("torch is not installed: make test-triton")
+    seen = run_program("triton_real_ranks.py", tmp_path, 3)
+    for problem in zip(*seen, strict=True):
+        assert len({warps for *launched, _ in problem for warps in launched}) == 1
+        assert sum(benchmarks for *_, benchmarks in problem) > 0
+
+
 def test_inside_torch_compile_the_kernel_is_tuned_as_if_we_were_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     if find_spec("torch") is None:
         pytest.skip("torch is not installed: make test-triton")
