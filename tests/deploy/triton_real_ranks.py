@@ -24,7 +24,7 @@ def play(place: Path, rank: int, size: int) -> list[Any]:
     dist.init_process_group("gloo", init_method=f"file://{place}/store", rank=rank, world_size=size)
 
     def time_ms(launch: Launch) -> float:
-        return 1.0 + (launch.metadata.num_warps.bit_length() + rank) % 3
+        return 1.0 + float((launch.metadata.num_warps.bit_length() + rank) % 3)
 
     seen = []
     for n, is_cached in ((512, False), (1024, True)):
