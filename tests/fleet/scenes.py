@@ -343,11 +343,16 @@ VERSIONS: dict[str, dict[str, Any]] = {  # of a program, by what they declare ot
 
 def versions_differ(me: Rank) -> Any:
     """Some ranks run another version of the program; all ask what each of them remembers otherwise, and then tune."""
-    facts = VERSIONS[me.args["kind"]] if me.rank in me.args["others"] else {}
+    is_other = me.rank in me.args["others"]
+    if me.args["kind"] == "code":
+        most = 3 if is_other else 100
+        facts: dict[str, Any] = {"space": tw.Space({"way": WAYS}, [(lambda way: way < most, "few ways")])}
+    else:
+        facts = VERSIONS[me.args["kind"]] if is_other else {}
     calls: list[int] = []
     spin = function(at=lambda n, way, **more: calls.append(n), **facts)
     default = spin.decision.default
-    best = {**default, "way": {"space": 99, "apart": 51}.get(me.args["kind"], 8) if facts else 7}
+    best = {**default, "way": {"space": 99, "apart": 51}.get(me.args["kind"], 8) if is_other else 7}
     extra = {"m": 1} if me.args["kind"] == "features" else {}
     won = Verdict("win", default, best, (2e-6,) * 10, (1e-6,) * 10, 2.0, 0.001, run=f"of {me.rank}")
     context.current_store().conclude(spin.decision.subject(spin.decision.problem({"n": 1000, **extra})), won)
@@ -363,7 +368,7 @@ def versions_differ(me: Rank) -> Any:
         me.meets("asked")
         ways.append(way_of(spin.decide(1003)))
     me.meets("end")
-    said = [str(one.message) for one in caught if "ask for different things" in str(one.message)]
+    said = [str(one.message) for one in caught if "rank" in str(one.message)]
     return {"ways": ways, "some": only_some, "said": said, "measured": len(calls), "seconds": seconds}
 
 

@@ -261,3 +261,11 @@ def test_a_rank_of_another_version_that_comes_late_uses_what_stands_and_all_say_
     assert seen[0]["ways"][0] == 7  # what it remembers, as nobody else had asked by then
     assert all(len(rank["said"]) == 1 for rank in seen)
     assert seen[0]["ways"][-1] == 0  # new problems
+
+
+def test_a_rank_whose_rules_forbid_what_stands_says_so(foreman: Foreman) -> None:
+    job: dict[str, Any] = {"kind": "code", "others": [1], "late_s": {"1": 2.5}, "limit_s": 2 * SOON_S}
+    others, stricter = foreman.run("versions_differ", 2, **job)
+    assert (others["ways"][0], stricter["ways"][0]) == (7, 0)
+    (said,) = stricter["said"]
+    assert "what stands for all ranks is not in the space of rank 1, which uses its default" in said

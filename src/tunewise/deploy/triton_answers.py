@@ -12,7 +12,7 @@ from tunewise.deploy.triton_harvest import ask_about_runs, listen, report
 from tunewise.deploy.triton_kernel import POLICY, Kernel, device, is_autotuner, kernel_of
 from tunewise.deploy.triton_shortlist import by_author, has_failed, shortlist
 from tunewise.deploy.triton_trials import Asked, Heard, outcome_of
-from tunewise.errors import InvalidDecision, InvalidSetting, MissingPart
+from tunewise.errors import InvalidConfig, InvalidDecision, InvalidSetting, MissingPart
 from tunewise.session import Decision, agreeing, context
 
 Configs = list[TritonConfig]
@@ -172,13 +172,17 @@ class Bench:
             self._autotuner.cache[key] = self._one(given, stands.config)
 
     def default(self, given: Configs) -> TritonConfig:
-        """Return the default, or the first config that the author's pruning leaves."""
-        return self._one(given, self.decision.default)
+        """Return the default, or the first config where the author's pruning dropped it."""
+        offered = self.decision.kernel.menu.offered(given)
+        return offered.get(key_of(self.decision.default), given[0])
 
     def _one(self, given: Configs, config: Config) -> TritonConfig:
         """Return a config of ours as one of Triton's; the default where the author's pruning dropped it."""
-        offered = self.decision.kernel.menu.offered(given)
-        return offered.get(key_of(config)) or offered.get(key_of(self.decision.default), given[0])
+        found = self.decision.kernel.menu.offered(given).get(key_of(config))
+        if found is None and agreeing.agreement() is not None:
+            error = InvalidConfig("early_config_prune drops it on this rank")
+            report(self.decision.name, "what stands for all ranks is not launched", error)
+        return found or self.default(given)
 
     def _chosen(self, given: Configs, problem: Problem, args: Mapping[str, Any]) -> Configs:
         decision, mode, most = self.decision, self.decision.mode_in_force(), self._options.top_k

@@ -228,9 +228,21 @@ class Ranks:
         if stands is None or stands.request not in ("", asked.request):
             self._difference(asked)
         if stands is None or notes.config_in(asked.declaration.space, stands.config) is None:
+            self._warn_alone(asked)
             stands = self._default(asked, "what stands for all ranks is not a config of this space", by="")
         self._is_lost = False
         return self._stands.setdefault(asked.key, stands)
+
+    def _warn_alone(self, asked: Asked) -> None:
+        """Warn once that this rank differs from the others; a warning about what ranks ask for has said it."""
+        if asked.place not in self._warned:
+            self._warned.add(asked.place)
+            warnings.warn(
+                f"{asked.declaration.name}: what stands for all ranks is not in the space of rank {self._rank}, "
+                "which uses its default: do all ranks run the same version?",
+                MeasureWarning,
+                stacklevel=6,
+            )
 
     def _answer(self, stands: Standing, declaration: Declaration, own: Answer | None) -> Answer:
         """Return what stands as an answer: one's own, if that is what it is."""
