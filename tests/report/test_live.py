@@ -46,6 +46,7 @@ def test_without_the_token_nothing_is_told(server: Server, path: str) -> None:
         (path, {"Authorization": f"Bearer {wrong}"}),
         (path, {"Authorization": f"Basic {server.token}"}),
         (path, {"Cookie": f"tunewise-{server.port}={wrong}"}),
+        (path, {"Cookie": f"tunewise-{server.port}={server.token}"}),
         (path, {"Cookie": f"other={server.token}; ;=;\x01"}),
     ]
     for asked, headers in attempts:
@@ -66,6 +67,48 @@ def test_the_token_comes_by_address_cookie_or_bearer(server: Server) -> None:
     assert server.ask("/", headers={"Cookie": cookie})[0] == 200
     assert server.ask("/", headers={"Authorization": f"bearer {server.token}"})[0] == 200
     assert "set-cookie" not in server.ask("/")[1]
+
+
+def session_of(server: Server) -> str:
+    """Return the cookie of a new session, as a browser brings it."""
+    return server.ask(f"/?token={server.token}", headers={})[1]["set-cookie"].partition(";")[0]
+
+
+def test_a_cookie_holds_a_session_and_nothing_of_the_token(server: Server) -> None:
+    cookies = {session_of(server) for _ in range(3)}
+    assert len(cookies) == 3
+    for cookie in cookies:
+        value = cookie.partition("=")[2]
+        assert server.token not in cookie
+        assert server.ask(f"/?token={value}", headers={})[0] == 401
+        assert server.ask("/", headers={"Authorization": f"Bearer {value}"})[0] == 401
+        assert server.ask("/", headers={"Cookie": cookie[:-1] + ("0" if cookie[-1] != "0" else "1")})[0] == 401
+
+
+def test_sessions_outlive_a_restart_and_end_with_the_token(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with serving(home) as first:
+        headers = {"Cookie": session_of(first)}
+    with serving(home, port=first.port) as second:
+        assert second.ask("/version", headers=headers)[0] == 200
+    (home / "live.token").unlink()
+    with serving(home, port=first.port) as third:
+        assert third.ask("/version", headers=headers)[0] == 401
+
+
+@pytest.mark.parametrize("path", ["/", "/snapshot.html"])
+def test_a_browser_is_sent_on_to_the_address_without_the_token(server: Server, path: str) -> None:
+    headers = {"Accept": "text/html,*/*;q=0.8"}
+    status, told, text = server.ask(f"{path}?token={server.token}", headers=headers)
+    place = "." + path
+    assert (status, told["location"], text) == (303, place, "")
+    assert server.ask(path, headers={**headers, "Cookie": told["set-cookie"].partition(";")[0]})[0] == 200
+    # A link on another site's page: a redirect would not bring the new cookie, as it is SameSite=Strict.
+    status, told, text = server.ask(f"{path}?token={server.token}", headers={**headers, "Sec-Fetch-Site": "cross-site"})
+    assert (status, told["referrer-policy"]) == (200, "no-referrer")
+    assert f'http-equiv="refresh" content="0; url={place}"' in text
+    assert server.token not in text + str(told)
+    assert "set-cookie" in told
 
 
 @pytest.mark.parametrize("host", OURS)

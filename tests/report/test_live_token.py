@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tunewise.errors import InvalidFile
-from tunewise.report.live_token import is_same, kept, kept_at_home
+from tunewise.report.live_token import file_at_home, is_same, kept, session_key
 
 
 def test_a_token_is_made_once_and_kept_in_private(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_token_is_made_once_and_kept_in_private(tmp_path: Path) -> None:
 
 
 def test_the_home_is_made_if_it_is_missing(tmp_path: Path) -> None:
-    token = kept_at_home(tmp_path / "new" / "home")
+    token = kept(file_at_home(tmp_path / "new" / "home"))
     assert kept(tmp_path / "new" / "home" / "live.token") == token
 
 
@@ -68,6 +68,22 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         kept(tmp_path / "nowhere" / "token")
     with pytest.raises(InvalidFile, match="cannot be read"):
         kept(tmp_path)
+
+
+def test_the_key_of_sessions_is_kept_beside_the_token(tmp_path: Path) -> None:
+    token, key = kept(tmp_path / "token"), session_key(tmp_path / "token")
+    assert session_key(tmp_path / "token") == key != token
+    assert stat.S_IMODE((tmp_path / "token.key").stat().st_mode) == 0o600
+
+
+def test_a_key_that_others_can_read_is_not_used(tmp_path: Path) -> None:
+    key = session_key(tmp_path / "token")
+    os.chmod(tmp_path / "token.key", 0o644)
+    assert session_key(tmp_path / "token") != key
+
+
+def test_a_key_that_cannot_be_kept_serves_one_run(tmp_path: Path) -> None:
+    assert session_key(tmp_path / "nowhere" / "token") != session_key(tmp_path / "nowhere" / "token")
 
 
 def test_only_the_same_token_is_the_same() -> None:

@@ -52,15 +52,17 @@ def _write(screen: Screen, path: Path, as_json: bool) -> None:
 
 
 def _serve(screen: Screen, host: str, port: int, token_file: Path | None, as_json: bool) -> None:
-    from tunewise.report.live_token import kept, kept_at_home
+    from tunewise.report.live_token import file_at_home, kept, session_key
 
     try:
         from tunewise.report.live import listen, serve
+        from tunewise.report.live_access import Access
     except ImportError as error:
         said = f"the live page needs {error.name}, which is not installed: pip install 'tunewise[dashboard]'"
         raise MissingPart(said) from error
     in_force = settings.current()
-    token = kept(token_file) if token_file is not None else kept_at_home(in_force.home)
+    file = token_file if token_file is not None else file_at_home(in_force.home)
+    token = kept(file)
     listening = listen(host, port)
     here, elsewhere = listening.address(token), listening.address_elsewhere(token)
     if as_json:
@@ -73,5 +75,5 @@ def _serve(screen: Screen, host: str, port: int, token_file: Path | None, as_jso
     with suppress(OSError):
         os.nice(_NICE)
     with suppress(KeyboardInterrupt):
-        serve(listening, in_force, token)
+        serve(listening, in_force, Access(token, session_key(file)))
     screen.say("ended")

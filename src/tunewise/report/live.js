@@ -59,7 +59,7 @@ async function lost() {
   } catch {
     // nobody there: it may be back soon
   }
-  if (isRefused) say("The server has another token now: open the address that `tunewise live` printed", "lost");
+  if (isRefused) say("The session has ended, or the server has another token now: open the address that `tunewise live` printed", "lost");
   setTimeout(connect, RETRY_MS);
 }
 
@@ -71,5 +71,4 @@ setInterval(() => {
   }
 }, 1000);
 
-if (location.search) history.replaceState(null, "", location.pathname + location.hash); // the token need not stand in the address
 connect();

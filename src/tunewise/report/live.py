@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from tunewise.errors import InvalidSetting
 from tunewise.report import live_page, metrics
+from tunewise.report.live_access import Access
 from tunewise.report.live_connection import Impatient
 from tunewise.report.live_guard import OPEN, Guard, own_names
 from tunewise.report.live_hub import MOST_VIEWERS, Hub, Stream
@@ -68,10 +69,10 @@ def listen(host: str, port: int) -> Listening:
     return Listening(bound, host, bound.getsockname()[1])
 
 
-def serve(listening: Listening, settings: Settings, token: str) -> None:
+def serve(listening: Listening, settings: Settings, access: Access) -> None:
     """Serve the page of the store that settings name until somebody interrupts it."""
     server = _Server(settings)
-    app = _app(server.hub, token, listening)
+    app = _app(server.hub, access, listening)
     server.configure(app)
     server.run(sockets=[listening.socket])
 
@@ -123,7 +124,7 @@ class _Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self.hub.publish, shown)
 
 
-def _app(hub: Hub, token: str, listening: Listening) -> Starlette:
+def _app(hub: Hub, access: Access, listening: Listening) -> Starlette:
     async def shown(*, needs_counts: bool = False) -> View:
         found = await hub.latest(time.time() - _FRESH_S, _WAIT_S, needs_counts=needs_counts)
         return found or live_page.view(Snapshot(time.time(), health=live_page.SILENT))
@@ -147,7 +148,8 @@ def _app(hub: Hub, token: str, listening: Listening) -> Starlette:
     async def icon(request: Request) -> Response:
         return Response(status_code=204)
 
-    guard = Middleware(Guard, token=token, names=own_names(listening.host), cookie=f"tunewise-{listening.port}")
+    names, cookie = own_names(listening.host), f"tunewise-{listening.port}"
+    guard = Middleware(Guard, access=access, names=names, cookie=cookie)
     routes = [
         Route("/", page),
         Route("/events", Stream(hub), methods=["GET"]),

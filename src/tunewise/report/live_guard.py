@@ -4,13 +4,13 @@ import ipaddress
 import socket
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tunewise.report.live_token import is_same
+from tunewise.report.live_access import LIFETIME_S, Access
 
 OPEN = "/healthz"  # tells nothing, so it needs no token
 _HEADERS = {
@@ -24,14 +24,18 @@ _HEADERS = {
 }
 
 
-class Guard:
-    """Lets requests through that bring the token: as `?token=`, as the cookie that it then gives, or as a bearer.
+_ONWARD = '<!doctype html><meta http-equiv="refresh" content="0; url={path}"><a href="{path}">Open the page</a>\n'
 
-    A browser that was led here under a foreign name (DNS rebinding) is refused whatever it brings.
+
+class Guard:
+    """Lets requests through that bring the token, as `?token=` or as a bearer, or the cookie of an open session.
+
+    The token in an address opens a session, and a browser is sent on to the same address without the token. A browser
+    that was led here under a foreign name (DNS rebinding) is refused whatever it brings.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str, names: Iterable[str], cookie: str) -> None:
-        self._app, self._token, self._cookie = app, token, cookie
+    def __init__(self, app: ASGIApp, *, access: Access, names: Iterable[str], cookie: str) -> None:
+        self._app, self._access, self._cookie = app, access, cookie
         self._names = {"localhost", *(name.lower() for name in names)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,7 +45,7 @@ class Guard:
         headers = Headers(scope=scope)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[-1]
         refusal = self._refusal(scope["path"], headers, given)
-        is_new = refusal is None and is_same(self._token, given)
+        is_new = refusal is None and self._access.is_token(given)
         cookie = self._new_cookie(scope.get("scheme") == "https") if is_new else None
 
         async def send_guarded(message: Message) -> None:
@@ -53,7 +57,8 @@ class Guard:
                     told.append("Set-Cookie", cookie)
             await send(message)
 
-        await (refusal or self._app)(scope, receive, send_guarded)
+        onward = _onward(scope["path"], headers) if is_new else None
+        await (refusal or onward or self._app)(scope, receive, send_guarded)
 
     def _refusal(self, path: str, headers: Headers, given: str) -> ASGIApp | None:
         """Return the answer to one who may not see what is at a path; None for one who may."""
@@ -64,8 +69,8 @@ class Guard:
         return None
 
     def _new_cookie(self, is_secure: bool) -> str:
-        flags = "Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if is_secure else "")
-        return f"{self._cookie}={self._token}; {flags}"
+        flags = f"Path=/; Max-Age={LIFETIME_S}; HttpOnly; SameSite=Strict" + ("; Secure" if is_secure else "")
+        return f"{self._cookie}={self._access.open_session()}; {flags}"
 
     def _is_known(self, host: str) -> bool:
         """Return whether a Host header names us: by a name of ours, or an address, which is no foreign name."""
@@ -75,10 +80,8 @@ class Guard:
 
     def _may_see(self, headers: Headers, given: str) -> bool:
         kind, _, bearer = headers.get("authorization", "").partition(" ")
-        return any(
-            is_same(self._token, said)
-            for said in (given, bearer.strip() if kind.lower() == "bearer" else "", self._in_cookie(headers))
-        )
+        tokens = given, bearer.strip() if kind.lower() == "bearer" else ""
+        return any(map(self._access.is_token, tokens)) or self._access.is_session(self._in_cookie(headers))
 
     def _in_cookie(self, headers: Headers) -> str:
         try:
@@ -86,6 +89,16 @@ class Guard:
         except CookieError:
             return ""
         return found.value if found is not None else ""
+
+
+def _onward(path: str, headers: Headers) -> ASGIApp | None:
+    """Return what sends a browser on to a path without the token; None for a program, which shows no address."""
+    if "text/html" not in headers.get("accept", ""):
+        return None
+    place = "./" + quote(path.rpartition("/")[2])  # relative: a proxy may have put us below a path of its own
+    if headers.get("sec-fetch-site") == "cross-site":  # redirected from another site's link, it would bring no cookie
+        return HTMLResponse(_ONWARD.format(path=place))
+    return RedirectResponse(place, status_code=303)
 
 
 def own_names(host: str) -> set[str]:

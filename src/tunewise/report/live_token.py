@@ -30,15 +30,27 @@ def kept(path: Path) -> str:
         raise InvalidFile(f"{path} is a link that leads nowhere; remove it, or choose another --token-file") from None
 
 
-def kept_at_home(home: Path) -> str:
-    """Return the token kept in the home, which is made if need be; raises InvalidFile, or StoreError for the home."""
+def file_at_home(home: Path) -> Path:
+    """Return the file of the token in the home, which is made if need be; raises StoreError where it cannot be."""
     prepare(home)
-    return kept(home / FILE_NAME)
+    return home / FILE_NAME
+
+
+def session_key(token_file: Path) -> str:
+    """Return the key that signs sessions: kept beside the token, or one for this run where it cannot be kept."""
+    try:
+        return kept(token_file.with_name(token_file.name + ".key"))
+    except InvalidFile:
+        return _random()
 
 
 def is_same(ours: str, given: str) -> bool:
     """Return whether a token is ours, in a time that does not tell how much of it is."""
     return hmac.compare_digest(ours.encode(), given.encode(errors="replace"))
+
+
+def _random() -> str:
+    return secrets.token_urlsafe(24)
 
 
 def _read(path: Path) -> str:
@@ -63,7 +75,7 @@ def _make(path: Path) -> None:
     beside = draft(path)
     try:
         with open(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(24) + "\n")
+            file.write(_random() + "\n")
         with suppress(FileExistsError):
             os.link(beside, path)
     except OSError as error:
