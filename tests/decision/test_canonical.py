@@ -149,3 +149,17 @@ def test_numbers_and_words_of_other_libraries_become_plain(given_, expected):
 def test_what_is_no_scalar_is_refused(value):
     with pytest.raises(ValueError, match=r"is |does "):
         canonical.scalar(value)
+
+
+@pytest.mark.parametrize("slice_bytes", [1, 2, 3, 7, 1 << 20])
+@pytest.mark.parametrize(
+    "hidden",
+    ['"[[", ', '"]]", ', r'"\"]]", ', r'"]\\", ', '"", '],
+    ids=["opened", "closed", "quote", "backslash", "empty"],
+)
+def test_brackets_in_words_are_no_depth(hidden: str, slice_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(canonical, "_SLICE_BYTES", slice_bytes)
+    allowed = canonical.MAX_DEPTH
+    canonical.check_depth(("[" + hidden).encode() * allowed + b"0" + b"]" * allowed)
+    with pytest.raises(ValueError, match="deeper than 32"):
+        canonical.check_depth(("[" + hidden).encode() * (allowed + 1) + b"0" + b"]" * (allowed + 1))

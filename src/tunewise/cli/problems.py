@@ -11,6 +11,7 @@ import msgspec
 
 from tunewise.decision import Problem
 from tunewise.errors import InvalidFile, InvalidProblem, NotFound
+from tunewise.formats.torn import check_weight
 from tunewise.session import Decision
 
 Features = Mapping[str, Any]
@@ -167,6 +168,10 @@ def _csv(path: Path, text: str) -> list[tuple[str, Features]]:
 
 
 def _json(path: Path, text: str) -> list[tuple[str, Features]]:
+    try:
+        check_weight(text.encode())
+    except ValueError as error:
+        raise InvalidFile(f"{path} is refused: {error}") from None
     try:
         if text.lstrip().startswith("["):
             items = msgspec.json.decode(text)

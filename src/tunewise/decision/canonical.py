@@ -3,6 +3,7 @@
 import hashlib
 import math
 import re
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -18,6 +19,7 @@ INT_MIN, INT_MAX = -(1 << 63), (1 << 64) - 1  # what every JSON reader, database
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
 _NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _STEP = {byte: 1 if byte in b"[{" else -1 for byte in b"[]{}"}
+_SLICE_BYTES = 1 << 20
 _EXACT = (int, str, float, bool, type(None))
 
 
@@ -40,11 +42,23 @@ def decode(text: str | bytes, limit_bytes: int = MAX_RECORD_BYTES) -> Any:
     raw = text.encode() if isinstance(text, str) else text
     if len(raw) > limit_bytes:
         raise ValueError(f"{len(raw)} bytes of JSON, more than the {limit_bytes} allowed")
-    _limit_depth(raw)
+    check_depth(raw)
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"not JSON: {error}") from None
+
+
+def check_depth(raw: bytes) -> None:
+    """Raise ValueError for JSON text nested deeper than MAX_DEPTH levels, sound or not."""
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for brackets in _brackets(raw):
+        depths = list(accumulate(map(_STEP.__getitem__, brackets), initial=depth))
+        if max(depths) > MAX_DEPTH:
+            raise ValueError(f"JSON nested deeper than {MAX_DEPTH} levels")
+        depth = depths[-1]
 
 
 def scalar(value: Any) -> int | float | str | bool | None:
@@ -103,9 +117,13 @@ def _refuse_non_finite(value: Any) -> None:
             _refuse_non_finite(item)
 
 
-def _limit_depth(raw: bytes) -> None:
-    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+def _brackets(raw: bytes) -> Iterator[bytes]:
+    """Yield the brackets outside of strings, slice by slice, so that a long text is never there twice."""
+    if b"\\" in raw:
+        yield _STRING.sub(b"", raw).translate(None, _NO_BRACKET)
         return
-    brackets = _STRING.sub(b"", raw).translate(None, _NO_BRACKET)
-    if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > MAX_DEPTH:
-        raise ValueError(f"JSON nested deeper than {MAX_DEPTH} levels")
+    is_string = 0
+    for start in range(0, len(raw), _SLICE_BYTES):
+        pieces = raw[start : start + _SLICE_BYTES].split(b'"')
+        yield b"".join(pieces[is_string::2]).translate(None, _NO_BRACKET)
+        is_string ^= (len(pieces) - 1) & 1

@@ -71,7 +71,7 @@ def read(path: Path) -> Loaded:
     A comma that was not quoted is recovered where only one way of reading the row makes sense.
     """
     whole = delimited.source(path)
-    meta = metadata(path, next(whole.lines(), ""))
+    meta = metadata(path, next(whole.lines(_MAX_META_BYTES + 1), ""))
     found = replace(whole, skip=1)
     names = delimited.header(found)
     _check_header(path, names)

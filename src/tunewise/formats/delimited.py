@@ -19,7 +19,7 @@ from tunewise.formats.torn import load
 
 MAX_COLUMNS = 20_000
 _MAX_BYTES = 16 << 30
-_MAX_LINE = 1 << 20
+_MAX_HEADER = 4 << 20  # characters
 _MAX_MENDED = 1 << 30  # of a file with bytes that are no text
 MAX_TORN = 1_000_000  # beyond that a file is no table
 _GZIP = b"\x1f\x8b"
@@ -35,10 +35,10 @@ class Source:
     skip: int = 0
     content: bytes | None = None  # where it is not the file's own: unpacked, or mended
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of the table as text, the header first."""
+    def lines(self, limit: int = -1) -> Iterator[str]:
+        """Yield the lines of the table as text, the header first, one longer than `limit` in pieces."""
         with io.TextIOWrapper(self._stream(), "utf-8-sig", "replace", newline="") as text:
-            for number, line in enumerate(text):
+            for number, line in enumerate(iter(lambda: text.readline(limit), "")):
                 if number >= self.skip:
                     yield line
 
@@ -94,12 +94,19 @@ def _is_text(path: Path) -> bool:
 def header(found: Source) -> list[str]:
     """Return the names in the first line of a table; raises InvalidFile where there is none."""
     try:
-        names = next(csv.reader(found.lines()), [])
+        names = next(csv.reader(_short(found)), [])
     except csv.Error as error:
         raise InvalidFile(f"{found.path} is no table: {error}") from None
     if not any(names) or len(names) > MAX_COLUMNS:
         raise InvalidFile(f"{found.path} has no header of names such as f_m,choice,t0")
     return names
+
+
+def _short(found: Source) -> Iterator[str]:
+    for line in found.lines(_MAX_HEADER):
+        if len(line) >= _MAX_HEADER:
+            raise InvalidFile(f"{found.path} is no table: a line of it has {_MAX_HEADER} characters or more")
+        yield line
 
 
 def read(found: Source, wanted: Sequence[str], samples: Sequence[str]) -> tuple[Sheet, Torn]:

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from tunewise.decision import Config, Problem, Value, canonical
-from tunewise.formats.findings import config_of, problem_of, raw_value, word
+from tunewise.formats.findings import MAX_PARAMS, config_of, problem_of, raw_value, word
 from tunewise.formats.outline import has
 from tunewise.formats.torn import MAX_OBJECTS, Content, decode
 
@@ -30,13 +30,15 @@ _OURS = {theirs: ours for ours, theirs in PARAMS.items()}
 # Of a config what follows from its problem or from a setting, and is nobody's to choose.
 _GIVEN = ("EVEN_K", "ALLOW_TF32", "USE_FAST_ACCUM", "ACC_TYPE", "name", "grid", "version")
 _SHAPE = ("version", "B", "M", "M_dtype", "N", "K", "K_dtype", "out_dtype", "out_size", "out_stride")
+_MAX_PACKED_BYTES, _FREE_BEGINS = 64 << 20, 1_000_000
+_BEGINS = bytes((*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF))  # of an object or a list
 _MAPS = (*range(0x80, 0x90), 0xDE, 0xDF)  # the bytes that a msgpack object may begin with
 
 
 class Timed(msgspec.Struct, frozen=True):
     """A config and its milliseconds; of a failure they are infinite or missing. Older files tell a config as JSON."""
 
-    config: str | dict[str, Any]
+    config: str | Annotated[dict[str, Any], Meta(max_length=MAX_PARAMS)]
     time: float | None = None
     version: int | UnsetType = UNSET
 
@@ -115,10 +117,22 @@ def decoded(content: Content, kind: type[_T]) -> _T:
     """Return the JSON or msgpack of a file as `kind`; raises ValueError if it is something else."""
     if not is_packed(content.raw):
         return decode(content, kind)
+    _check_packed(content.raw)
     try:
         return msgspec.msgpack.decode(content.raw, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ValueError(f"{error}") from None
+
+
+def _check_packed(raw: bytes) -> None:
+    """Raise ValueError for msgpack of so many objects and lists that it would fill the memory; each is a byte or more.
+
+    Bytes of numbers may look like those that begin one: of random ones every eighth does.
+    """
+    if len(raw) > _MAX_PACKED_BYTES:
+        raise ValueError(f"more than {_MAX_PACKED_BYTES >> 20} MiB of msgpack")
+    if len(raw) - len(raw.translate(None, _BEGINS)) > _FREE_BEGINS + len(raw) // 5:
+        raise ValueError("it holds far more objects and lists than a file of its size may")
 
 
 def parse(content: Content) -> File:

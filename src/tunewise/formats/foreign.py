@@ -129,7 +129,7 @@ def read(path: Path | str, name: str | None = None) -> Foreign:
     chosen = named(name) if name is not None else _recognised(content)
     try:
         found, is_cut = _told(content, chosen)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidFile(f"{path} is no sound {chosen.about}: {error}") from None
     return Foreign(content.path, chosen, found, _remark(found, chosen, is_cut))
 

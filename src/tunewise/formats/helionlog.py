@@ -21,6 +21,7 @@ from tunewise.formats.writing import Written
 FIELDS = ("run_id", "timestamp_s", "config_id", "generation", "status", "perf_ms", "compile_time_s", "config")
 _MS = 1e-3
 _MAX_LINES = 1_000_000
+_MAX_LINE, _MAX_HEAD_BYTES = 4 << 20, 1 << 16
 _STARTED, _FINE = "started", ("ok", "deduplicated")
 _KINDS: Mapping[str, FailureKind] = {
     "error": "runtime",
@@ -40,7 +41,8 @@ _Row = Mapping[str, Any]
 
 def is_csv(content: Content) -> bool:
     """Return whether a file is a log in CSV: its header says so; one of hashes beside it, without configs, is none."""
-    header = content.raw.lstrip(b"\xef\xbb\xbf \r\n").partition(b"\n")[0].strip().split(b",")
+    head = content.raw[:_MAX_HEAD_BYTES].lstrip(b"\xef\xbb\xbf \r\n")
+    header = head.partition(b"\n")[0].strip().split(b",")
     return header[:5] == [name.encode() for name in FIELDS[:5]] and FIELDS[-1].encode() in header
 
 
@@ -107,7 +109,7 @@ def _csv_rows(content: Content) -> Iterator[tuple[str, _Row]]:
         text = content.raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"byte {error.start} is not text") from None
-    reader = csv.reader(io.StringIO(text, newline=""))
+    reader = csv.reader(_short_lines(text))
     try:
         header = next(reader, [])
         for cells in reader:
@@ -120,6 +122,13 @@ def _csv_rows(content: Content) -> Iterator[tuple[str, _Row]]:
             yield f"line {reader.line_num}", {**row, "config": row.get("config", "")}
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num}: {error}") from None
+
+
+def _short_lines(text: str) -> Iterator[str]:
+    for place, line in enumerate(io.StringIO(text, newline=""), 1):
+        if len(line) > _MAX_LINE:
+            raise ValueError(f"line {place} has more than {_MAX_LINE} characters")
+        yield line
 
 
 def _trace_rows(content: Content) -> Iterator[tuple[str, _Row]]:

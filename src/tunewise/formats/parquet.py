@@ -5,12 +5,16 @@ from typing import Any
 
 from tunewise.errors import InvalidFile
 from tunewise.formats.arrow import JSON_MARK, Sheet, arrow_library
+from tunewise.formats.delimited import MAX_COLUMNS
 from tunewise.formats.layout import Layout, Naming, layout
 from tunewise.formats.malformed import Faults, Loaded, Places
 from tunewise.formats.tabular import data_of
 
 MAGIC = b"PAR1"
 _MAX_ROWS, _MAX_CELLS, _MAX_BYTES = 100_000_000, 4_000_000_000, 16 << 30
+# A file that repeats one value says little and fills the memory; a row of times takes some bytes even when packed.
+_ANY_ROWS, _MAX_ROWS_A_BYTE = 1_000_000, 4
+_ANY_BYTES, _MAX_RATIO = 64 << 20, 100
 
 
 def is_parquet(head: bytes) -> bool:
@@ -28,6 +32,8 @@ def read(path: Path, naming: Naming) -> Loaded:
             _check_size(path, file.metadata)
             told = layout(file.schema_arrow.names, naming, str(path))
             _check_kinds(path, file.schema_arrow, told)
+            words = [name for name in told.columns if _is_word(file.schema_arrow.field(name).type)]
+        with parquet.ParquetFile(path, read_dictionary=words) as file:  # rows share the words they have
             table = file.read(columns=list(told.columns))
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidFile(f"{path} is not a sound Parquet file: {str(error).splitlines()[0]}") from None
@@ -57,6 +63,13 @@ def _check_size(path: Path, metadata: Any) -> None:
             f"{path} holds {metadata.num_rows} rows of {cells} cells; at most {_MAX_ROWS} rows, {_MAX_CELLS} cells and "
             f"{_MAX_BYTES >> 30} GiB are read at once: cut it into smaller files"
         )
+    size = path.stat().st_size
+    if metadata.num_rows > _ANY_ROWS + _MAX_ROWS_A_BYTE * size or unpacked > max(_ANY_BYTES, _MAX_RATIO * size):
+        raise InvalidFile(
+            f"{path} unpacks to far more than a file of {size} bytes may; write it without compression and dictionaries"
+        )
+    if metadata.num_columns > MAX_COLUMNS:
+        raise InvalidFile(f"{path} has {metadata.num_columns} columns; at most {MAX_COLUMNS} are read")
 
 
 def _check_kinds(path: Path, schema: Any, told: Layout) -> None:
@@ -75,6 +88,10 @@ def _is_scalar(kind: Any) -> bool:
         return _is_scalar(kind.value_type)
     is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     return bool(is_number or types.is_null(kind) or str(kind) in ("string", "large_string", "string_view"))
+
+
+def _is_word(kind: Any) -> bool:
+    return str(kind) in ("string", "large_string")
 
 
 def _places(faults: Faults) -> Places:

@@ -47,7 +47,7 @@ def read(path: Path | str) -> tuple[Recording, ...]:
 def _recordings(reader: Reader, content: Content) -> tuple[Recording, ...]:
     try:
         return reader.read(content, _name(content.path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidFile(f"{content.path} is a {reader.name} that cannot be replayed: {error}") from None
 
 

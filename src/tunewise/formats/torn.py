@@ -9,11 +9,19 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
+from tunewise.decision import canonical
 from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile, NotFound
 
 MAX_BYTES = 256 << 20  # unpacked: a cache of 250,000 configs with 32 samples each
 MAX_OBJECTS = 4_000_000
+# Of a packed file: recorded spaces unpack to 3 to 8 times their size, and a bomb to 1,000 times.
+_MAX_RATIO, _ANY_RATIO_BYTES, _MAX_MEMBERS = 100, 16 << 20, 10_000
+# What JSON takes in memory shows in these before it is read. A byte of a recorded space weighs 0.12, in the shortest
+# records that make sense 0.35, and of `[],` 1.67.
+_WEIGHTS = {b"[": 3, b"{": 3, b"]": 1, b"}": 1, b",": 1, b":": 1}
+_FREE_WEIGHT, _MAX_WEIGHT_A_BYTE, _MAX_QUOTES_A_BYTE = 2_000_000, 1 / 3, 1 / 2
+_COUNTED_BYTES = 4 << 20
 _GZIP, _GZIP_WINDOW = b"\x1f\x8b", 31
 _CHUNK = 1 << 16
 _CLOSES = {b"{": b"}", b"[": b"]"}
@@ -40,12 +48,24 @@ def load(path: Path, limit_bytes: int = MAX_BYTES) -> Content:
     Raises NotFound where there is no such file, and InvalidFile where it cannot be read, is empty or is too large.
     """
     packed = _bytes(path, limit_bytes)
-    content = _unpacked(path, packed, limit_bytes) if packed.startswith(_GZIP) else Content(path, packed)
+    content = Content(path, packed)
+    if packed.startswith(_GZIP):
+        most = max(_ANY_RATIO_BYTES, _MAX_RATIO * len(packed))
+        content = _unpacked(path, packed, min(limit_bytes, most))
+        if most < min(limit_bytes, len(content.raw)):
+            raise InvalidFile(f"{path} unpacks to more than {_MAX_RATIO} times its size; unpack it first")
     if len(content.raw) > limit_bytes:
         raise InvalidFile(f"{path} holds more than {limit_bytes >> 20} MiB; cut it into smaller files")
-    if not content.raw.strip():
+    begin = content.raw[:_CHUNK].lstrip()[:1] or content.raw.lstrip()[:1]
+    if not begin:
         raise InvalidFile(f"{path} is empty")
-    if content.raw.lstrip().startswith(b"{"):
+    if begin in _CLOSES:
+        try:
+            check_weight(content.raw)
+            canonical.check_depth(content.raw)
+        except ValueError as error:
+            raise InvalidFile(f"{path} is none of the files we read: {error}") from None
+    if begin == b"{":
         return _mended(content)
     return (whole_lines(content) or content) if content.is_cut else content
 
@@ -83,6 +103,18 @@ def decode(content: Content, kind: type[_T]) -> _T:
         raise ValueError(f"{error}") from None
 
 
+def check_weight(raw: bytes) -> None:
+    """Raise ValueError for JSON of so many values that reading it would fill the memory."""
+    weight = quotes = 0
+    for start in range(0, len(raw), _COUNTED_BYTES):
+        end = min(start + _COUNTED_BYTES, len(raw))
+        weight += sum(each * raw.count(mark, start, end) for mark, each in _WEIGHTS.items())
+        quotes += raw.count(b'"', start, end)
+        is_heavy = weight > _FREE_WEIGHT + _MAX_WEIGHT_A_BYTE * end
+        if is_heavy or quotes > _FREE_WEIGHT + _MAX_QUOTES_A_BYTE * end:
+            raise ValueError("it holds far more JSON values than a text of its length may; split it")
+
+
 def _bytes(path: Path, limit_bytes: int) -> bytes:
     try:
         with open_regular(path) as stream:
@@ -96,12 +128,14 @@ def _bytes(path: Path, limit_bytes: int) -> bytes:
 
 
 def _unpacked(path: Path, packed: bytes, limit_bytes: int) -> Content:
-    raw, unpacker = bytearray(), zlib.decompressobj(_GZIP_WINDOW)
+    raw, unpacker, members = bytearray(), zlib.decompressobj(_GZIP_WINDOW), 1
     for start in range(0, len(packed), _CHUNK):
         chunk = packed[start : start + _CHUNK]
         while chunk and len(raw) <= limit_bytes:
             if unpacker.eof:  # several members in a row are one file
-                unpacker = zlib.decompressobj(_GZIP_WINDOW)
+                unpacker, members = zlib.decompressobj(_GZIP_WINDOW), members + 1
+                if members > _MAX_MEMBERS:
+                    raise InvalidFile(f"{path} is made of more than {_MAX_MEMBERS} gzip files; unpack it first")
             try:
                 raw += unpacker.decompress(chunk, limit_bytes + 1 - len(raw))
             except zlib.error as error:
@@ -117,7 +151,9 @@ def _mended(content: Content) -> Content:
     try:
         decode(content, msgspec.Raw)
     except ValueError:
-        raw = _NO_NUMBER.sub(lambda found: found[1] or b"null", content.raw)
+        raw = content.raw
+        if b"NaN" in raw or b"Infinity" in raw:
+            raw = _NO_NUMBER.sub(lambda found: found[1] or b"null", raw)
         end, closing = _last_whole(raw)
         is_lossy = bool(closing) and bool(raw[end:].strip(b" \t\r\n,"))
         return Content(content.path, raw[:end] + closing if closing else raw, content.is_cut or is_lossy)
