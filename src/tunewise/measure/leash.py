@@ -13,6 +13,7 @@ from typing import Literal
 
 from tunewise.errors import MeasureWarning
 from tunewise.measure import frames, procfs, worker, zygote
+from tunewise.measure.shared_memory import SharedMemory
 from tunewise.measure.worker import Assignment
 
 LOOK_S = 0.05  # how often memory is looked at while waiting
@@ -68,7 +69,7 @@ class Leash:
             pid, errno = self._ask(zygote.FORK, [theirs.fileno(), their_output])
             if errno:
                 raise OSError(errno, os.strerror(errno))
-            return Held(pid, ours, output)
+            return Held(pid, self.pid, ours, output)
         except BaseException:
             ours.close()
             os.close(output)
@@ -121,8 +122,10 @@ class Leash:
 class Held:
     """One worker: the channel to it, its output, and a pidfd that shows its death at once."""
 
-    def __init__(self, pid: int, channel: socket.socket, output_fd: int) -> None:
+    def __init__(self, pid: int, zygote: int, channel: socket.socket, output_fd: int) -> None:
         self.pid = pid
+        self._zygote = zygote
+        self._shared = SharedMemory(zygote)
         self.base_bytes = procfs.resident_bytes(pid)
         self._channel = channel
         self._output_fd = output_fd
@@ -132,6 +135,8 @@ class Held:
         for fd in (channel.fileno(), output_fd, self._pidfd):
             os.set_blocking(fd, False)
             self._poll.register(fd, select.POLLIN)
+        if self._shared.events is not None:
+            self._poll.register(self._shared.events, select.POLLIN)
 
     def is_quiet(self) -> bool:
         """Return whether the worker lives and has said nothing unasked; what it printed meanwhile is forgotten."""
@@ -145,6 +150,7 @@ class Held:
         """Send a job and return the reply; raises Lost when none will come, BadFrame when something else does."""
         token = secrets.token_bytes(frames.TOKEN_BYTES)
         deadline = time.monotonic() + bounds.seconds
+        self._shared.skip()
         self._send(frames.pack(token, job), deadline)
         return frames.read_reply(self._receive(frames.Receiver(token), deadline, bounds))
 
@@ -157,8 +163,17 @@ class Held:
         """Return how much more memory the worker itself holds than when it was forked."""
         return procfs.resident_bytes(self.pid) - self.base_bytes
 
+    def note_shared(self) -> None:
+        """Find out, before the config is killed, what it made in /dev/shm."""
+        self._shared.note()
+
+    def free_shared(self) -> None:
+        """Remove the shared memory that is left of the worker and all below it, after they were killed."""
+        self._shared.free()
+
     def close(self) -> None:
         """Let go of the descriptors."""
+        self._shared.close()
         self._channel.close()
         os.close(self._output_fd)
         os.close(self._pidfd)
@@ -186,6 +201,8 @@ class Held:
             ready = {fd for fd, _ in self._poll.poll(max(min(look, deadline) - now, 0) * 1000)}
             if self._output_fd in ready:
                 self._drain()
+            if self._shared.events in ready:
+                self._shared.note()
             if self._channel.fileno() in ready or self._pidfd in ready:
                 payload = self._take(receiver)
                 if payload is not None:
@@ -228,17 +245,17 @@ class Held:
             return
 
     def _check_memory(self, limit_bytes: int) -> None:
-        others = procfs.descendants(self.pid)
+        others = [pid for pid in procfs.descendants(self._zygote) if pid != self.pid]  # daemons too: orphans are there
         if len(others) > MAX_PROCESSES:
             raise Lost("runtime", f"it started {len(others)} processes; {MAX_PROCESSES} are allowed")
         own = self.grown_bytes()
-        if own + sum(map(procfs.resident_bytes, others)) <= limit_bytes:
+        if own + sum(map(procfs.resident_bytes, others)) + self._shared.growth_bytes() <= limit_bytes:
             return
         # Forked processes share most of their pages, also those the worker was born with: look closer before judging.
         # Neither sum exceeds what came since: the first misses what others share, the second what the tuner shares.
         held = [procfs.held_bytes(pid) for pid in (self.pid, *others)]
-        alone = own + sum(private for private, _ in held[1:])
-        used = max(alone, sum(share for _, share in held) - self.base_bytes)
+        alone = own - procfs.mapped_shared_bytes(self.pid) + sum(private for private, _ in held[1:])
+        used = max(alone, sum(share for _, share in held) - self.base_bytes) + self._shared.held_bytes()
         if used > limit_bytes:
             raise Lost("memory", f"it held {used >> 20} MiB; {limit_bytes >> 20} MiB are allowed")
 

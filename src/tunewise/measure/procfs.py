@@ -16,7 +16,7 @@ def children(pid: int) -> list[int]:
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+            found += map(int, text(f"/proc/{pid}/task/{thread}/children").split())
     except OSError:
         pass  # it ended while we looked
     return found
@@ -31,6 +31,11 @@ def descendants(pid: int) -> list[int]:
         found += below
         ahead += below
     return found
+
+
+def everybody() -> list[int]:
+    """Return all processes of the system that we can see."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def is_alive(pid: int) -> bool:
@@ -53,38 +58,57 @@ def kill(pids: Iterable[int]) -> None:
 def resident_bytes(pid: int) -> int:
     """Return the memory a process holds, pages shared with others included; 0 if it is gone."""
     try:
-        return int(_read(f"/proc/{pid}/statm").split()[1]) * PAGE_BYTES
+        return int(text(f"/proc/{pid}/statm").split()[1]) * PAGE_BYTES
     except (OSError, IndexError):
         return 0
 
 
 def held_bytes(pid: int) -> tuple[int, int]:
-    """Return the memory a process holds alone, and all it holds with a page shared by n processes counted as 1/n.
+    """Return the memory a process holds alone, and all it holds with a page that n processes have counted as 1/n.
 
-    Exact, and slower than `resident_bytes`; zeros if it is gone.
+    Shared memory is in neither. Exact, and slower than `resident_bytes`; zeros if it is gone.
     """
     try:
-        lines = _read(f"/proc/{pid}/smaps_rollup").splitlines()[1:]
+        lines = text(f"/proc/{pid}/smaps_rollup").splitlines()[1:]
     except OSError:
         return 0, 0
     kib = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
-    return (kib["Private_Clean"] + kib["Private_Dirty"]) * 1024, kib["Pss"] * 1024
+    shared = kib.get("Pss_Shmem", 0)  # of what is shared, all that it holds alone is in there
+    alone = kib["Private_Clean"] + kib["Private_Dirty"]
+    return max(alone - shared, 0) * 1024, (kib["Pss"] - shared) * 1024
+
+
+def mapped_shared_bytes(pid: int) -> int:
+    """Return how much of its resident memory is shared memory; 0 if it is gone."""
+    try:
+        return _field_bytes(f"/proc/{pid}/status", "RssShmem")
+    except OSError:
+        return 0
+
+
+def system_shared_bytes() -> int:
+    """Return the shared memory of the whole system: memfds, files on a tmpfs, segments and shared mappings."""
+    return _field_bytes("/proc/meminfo", "Shmem")
 
 
 def data_bytes() -> int:
     """Return the size of this process's private writable memory: what RLIMIT_DATA counts."""
-    return int(_read("/proc/self/statm").split()[5]) * PAGE_BYTES
+    return int(text("/proc/self/statm").split()[5]) * PAGE_BYTES
 
 
 def available_bytes() -> int:
     """Return the memory this machine can still give away."""
-    for line in _read("/proc/meminfo").splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES // 2
+    return _field_bytes("/proc/meminfo", "MemAvailable") or os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES // 2
 
 
-def _read(path: str) -> str:
+def _field_bytes(path: str, name: str) -> int:
+    """Return what a file of lines such as `Shmem: 64 kB` says under a name; 0 where it says nothing."""
+    begin = name + ":"
+    return next((int(line.split()[1]) * 1024 for line in text(path).splitlines() if line.startswith(begin)), 0)
+
+
+def text(path: str) -> str:
+    """Return a file of the system's; raises OSError where there is none any more."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []
@@ -97,7 +121,7 @@ def _read(path: str) -> str:
 
 def _stat(pid: int) -> list[str]:
     # The second field is the name in brackets, which may hold anything: what follows the last bracket is safe.
-    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return text(f"/proc/{pid}/stat").rpartition(")")[2].split()
 
 
 @cache
@@ -107,10 +131,9 @@ def _lists_children() -> bool:
 
 def _parents() -> dict[int, int]:
     found = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                found[int(name)] = int(_stat(int(name))[1])
-            except OSError:
-                continue
+    for pid in everybody():
+        try:
+            found[pid] = int(_stat(pid)[1])
+        except OSError:
+            continue
     return found
