@@ -63,6 +63,15 @@ def step(scratch: Path) -> None:
     time.sleep(0.005)
 
 
+def write(path: Path, scratch: Path) -> None:
+    """Write a file that is open for some milliseconds, so that it shows whose it is on a busy machine too."""
+    with path.open("wb", buffering=0) as stream:
+        for _ in range(2):
+            stream.write(BLOCK)
+            step(scratch)
+            time.sleep(0.02)
+
+
 def memfd(scratch: Path) -> None:
     fd = os.memfd_create("x")
     for _ in range(ENDLESS * LIMIT // STEP):
@@ -94,9 +103,15 @@ def file(scratch: Path) -> None:
 
 
 def closed_files(scratch: Path) -> None:
-    for number in range(ENDLESS * LIMIT // STEP // 2):
-        (SHM / f"tunewise-test-{os.getpid()}-{number}").write_bytes(BLOCK * 2)
-        step(scratch)
+    for number in range(ENDLESS * LIMIT // STEP):
+        write(SHM / f"tunewise-test-{os.getpid()}-{number}", scratch)
+
+
+def files_in_a_directory(scratch: Path) -> None:
+    place = Path(tempfile.mkdtemp(prefix="tunewise-test-", dir=SHM))
+    for number in range(ENDLESS * LIMIT // STEP):
+        (place / "below").mkdir(exist_ok=True)
+        write(place / "below" / str(number), scratch)
 
 
 def deleted_file(scratch: Path) -> None:
@@ -157,6 +172,7 @@ WAYS = (
     mapped_memfd,
     file,
     closed_files,
+    files_in_a_directory,
     deleted_file,
     python_shared,
     segment,
@@ -173,8 +189,7 @@ def test_shared_memory_is_limited_and_freed(open_with: Callable[..., Isolated], 
     outcome = isolated.first({"fault": "way"})
     assert isinstance(outcome, Failure)
     assert outcome.kind == "memory", outcome
-    taken = len((tmp_path / "steps").read_text()) * STEP * (2 if way is closed_files else 1)
-    assert taken <= MOST
+    assert len((tmp_path / "steps").read_text()) * STEP <= MOST
     assert procfs.system_shared_bytes() - before < LIMIT // 2  # others on this machine have some, too
     assert isinstance(isolated.first({"fault": "none"}), Timing)
 
@@ -225,16 +240,49 @@ def test_shared_memory_of_the_tuner_and_of_others_does_not_count(open_with: Call
         ours.close()
 
 
+def test_a_config_that_leaves_much_behind_is_the_last_in_its_worker(
+    open_with: Callable[..., Isolated], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tunewise.measure.isolated.MAX_GROWTH_BYTES", LIMIT // 4)
+    isolated = open_with(leave=lambda scratch: os.write(os.memfd_create("x"), b"x" * (LIMIT // 2)))
+    assert isinstance(isolated.first({"fault": "leave"}), Timing)
+    assert isolated._shift is not None
+    pid = isolated._shift.worker.pid
+    assert isinstance(isolated.first({"fault": "none"}), Timing)
+    assert isolated._shift.worker.pid != pid
+
+
+def test_what_others_had_does_not_count_when_a_config_opens_it(open_with: Callable[..., Isolated]) -> None:
+    with tempfile.NamedTemporaryFile(dir=SHM, buffering=0) as theirs, tempfile.TemporaryFile(dir=SHM) as growing:
+        for _ in range(3 * LIMIT // STEP):
+            theirs.write(BLOCK)
+
+        def look(scratch: Path) -> None:
+            with open(theirs.name, "rb") as stream:
+                held = b"x" * (LIMIT // 2)
+                time.sleep(0.4 + len(held) * stream.tell())
+
+        isolated = open_with(look=look)
+        writer = threading.Timer(0.2, lambda: growing.write(b"x" * (LIMIT // 4)))
+        writer.start()
+        outcome = isolated.first({"fault": "look"})
+        writer.join()
+        assert isinstance(outcome, Timing), outcome
+
+
 def test_files_and_segments_of_others_stay(open_with: Callable[..., Isolated], tmp_path: Path) -> None:
     """What others make while a config runs is theirs, also where the config opens it."""
     ours = [SHM / f"tunewise-{os.getpid()}-{name}" for name in ("before", "meanwhile", "opened")]
     ours[0].write_bytes(b"before")
+    place = Path(tempfile.mkdtemp(prefix="tunewise-", dir=SHM))
 
     def look(scratch: Path) -> None:
         (scratch / "started").touch()
         while not (scratch / "made").exists():
             time.sleep(0.001)
         kept = [path.open("rb") for path in (ours[0], ours[2])]
+        kept.append((place / "inside").open("w+b"))
+        time.sleep(0.1)
         time.sleep(0.2)
         os.kill(os.getpid(), len(kept) and 9)
 
@@ -254,23 +302,26 @@ def test_files_and_segments_of_others_stay(open_with: Callable[..., Isolated], t
         maker.join()
         assert isinstance(outcome, Failure)
         assert [path.exists() for path in ours] == [True, True, True]
+        assert list(place.iterdir()) == []
         assert segment_id in segment_ids()
     finally:
         libc.shmctl(segment_id, 0, None)
         for path in ours:
             path.unlink(missing_ok=True)
+        place.rmdir()
 
 
 def test_what_a_killed_config_left_is_removed_whatever_it_died_of(open_with: Callable[..., Isolated]) -> None:
     def hang(scratch: Path) -> None:
         for number in range(3):
-            (SHM / f"tunewise-test-{os.getpid()}-{number}").write_bytes(BLOCK)
+            write(SHM / f"tunewise-test-{os.getpid()}-{number}", scratch)
         libc.shmget(0, 4096, 0o1600)
         time.sleep(600)
 
     def crash(scratch: Path) -> None:
         with (SHM / f"tunewise-test-{os.getpid()}").open("wb", buffering=0) as stream:
             stream.write(BLOCK)
+            time.sleep(0.1)
             ctypes.string_at(0)
 
     before, segments = set(os.listdir(SHM)), segment_ids()

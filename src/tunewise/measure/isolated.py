@@ -116,11 +116,9 @@ class Isolated:
         self._disown_copies()
         with self._lock:
             leash, self._leash = self._leash, None
-            if self._shift is not None:
-                self._shift.worker.note_shared()
+            self._end_shift()
             if leash is not None:
                 leash.close()
-            self._end_shift()
 
     def _do(self, job: Job, calls: int) -> Outcome | None:
         self._disown_copies()
@@ -204,12 +202,12 @@ class Isolated:
         shift.is_tainted |= bool(reply.taint)
         if job.verb == "first":
             shift.uses += 1
-            shift.is_tainted |= shift.worker.grown_bytes() > MAX_GROWTH_BYTES or leash.has_strays(shift.worker.pid)
+            grown = shift.worker.grown_bytes() + shift.worker.shared_growth_bytes()
+            shift.is_tainted |= grown > MAX_GROWTH_BYTES or leash.has_strays(shift.worker.pid)
 
     def _lost(self, shift: Shift, error: Lost | BadFrame) -> Failure:
         """End the worker and return what became of the config."""
         assert self._leash is not None
-        shift.worker.note_shared()
         ending = self._leash.clear()
         if isinstance(error, Lost):
             failure = Failure(error.kind, error.detail or ending)
@@ -220,8 +218,6 @@ class Isolated:
         return failure
 
     def _clear(self) -> None:
-        if self._shift is not None:
-            self._shift.worker.note_shared()
         if self._leash is not None:
             self._leash.clear()
         self._end_shift()
@@ -236,7 +232,6 @@ class Isolated:
     def _end_shift(self) -> None:
         shift, self._shift = self._shift, None
         if shift is not None:
-            shift.worker.free_shared()
             shift.worker.close()
 
     def _disown_copies(self) -> None:
@@ -244,9 +239,8 @@ class Isolated:
         if self._owner == os.getpid():
             return
         self._owner, self._lock = os.getpid(), threading.RLock()
-        (leash, self._leash), (shift, self._shift) = (self._leash, None), (self._shift, None)
-        if shift is not None:
-            shift.worker.close()
+        leash, self._leash = self._leash, None
+        self._end_shift()
         if leash is not None:
             leash.abandon()
 

@@ -60,6 +60,7 @@ class Leash:
         self.pid, self._control = zygote.start(assignment)
         self._control.settimeout(_CONTROL_S)
         self._asked = 0
+        self._shared = SharedMemory(self.pid)
 
     def fork(self) -> "Held":
         """Return a new worker; raises OSError if there is no room for one, ZygoteGone if nobody can fork it."""
@@ -69,7 +70,7 @@ class Leash:
             pid, errno = self._ask(zygote.FORK, [theirs.fileno(), their_output])
             if errno:
                 raise OSError(errno, os.strerror(errno))
-            return Held(pid, self.pid, ours, output)
+            return Held(pid, self.pid, ours, output, self._shared)
         except BaseException:
             ours.close()
             os.close(output)
@@ -79,8 +80,10 @@ class Leash:
             os.close(their_output)
 
     def clear(self) -> str:
-        """Kill everything below the zygote and return how the worker ended, in words."""
+        """Kill everything below the zygote, free its shared memory, and return how the worker ended, in words."""
+        self._shared.note_last()
         status, left = self._ask(zygote.CLEAR)
+        self._shared.free()
         if left:
             warnings.warn(f"{left} processes of a config cannot be killed", MeasureWarning, stacklevel=2)
         return _ending(status)
@@ -92,17 +95,21 @@ class Leash:
 
     def close(self) -> None:
         """End the zygote and everything below it, and wait for that (not for ever)."""
+        self._shared.note_last()
         self._control.close()
         deadline = time.monotonic() + zygote.PATIENCE_S + 1
         while not _is_buried(self.pid):
             if time.monotonic() > deadline:
                 procfs.kill([self.pid])
-                return
+                break
             time.sleep(0.0005)
+        self._shared.free()
+        self._shared.close()
 
     def abandon(self) -> None:
         """Let go without ending anything: for a copy of the tuner that was forked by somebody else."""
         self._control.close()
+        self._shared.close()
 
     def _ask(self, verb: bytes, fds: list[int] | None = None) -> tuple[int, int]:
         self._asked += 1
@@ -122,10 +129,11 @@ class Leash:
 class Held:
     """One worker: the channel to it, its output, and a pidfd that shows its death at once."""
 
-    def __init__(self, pid: int, zygote: int, channel: socket.socket, output_fd: int) -> None:
+    def __init__(self, pid: int, zygote: int, channel: socket.socket, output_fd: int, shared: SharedMemory) -> None:
         self.pid = pid
         self._zygote = zygote
-        self._shared = SharedMemory(zygote)
+        self._shared = shared
+        shared.begin()
         self.base_bytes = procfs.resident_bytes(pid)
         self._channel = channel
         self._output_fd = output_fd
@@ -163,17 +171,12 @@ class Held:
         """Return how much more memory the worker itself holds than when it was forked."""
         return procfs.resident_bytes(self.pid) - self.base_bytes
 
-    def note_shared(self) -> None:
-        """Find out, before the config is killed, what it made in /dev/shm."""
-        self._shared.note()
-
-    def free_shared(self) -> None:
-        """Remove the shared memory that is left of the worker and all below it, after they were killed."""
-        self._shared.free()
+    def shared_growth_bytes(self) -> int:
+        """Return how much more shared memory the whole system holds than at the least since the worker was forked."""
+        return self._shared.growth_bytes()
 
     def close(self) -> None:
         """Let go of the descriptors."""
-        self._shared.close()
         self._channel.close()
         os.close(self._output_fd)
         os.close(self._pidfd)

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -46,6 +48,17 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def stop(pids: Iterable[int], patience_s: float = 0.05) -> None:
+    """Send SIGSTOP to each and wait until none of them runs any more, or for so long."""
+    ahead = list(pids)
+    for pid in ahead:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + patience_s
+    while (ahead := [pid for pid in ahead if _is_running(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.0002)
+
+
 def kill(pids: Iterable[int]) -> None:
     """Send SIGKILL to each; those already gone do not matter."""
     for pid in pids:
@@ -53,6 +66,13 @@ def kill(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
         except OSError:
             continue
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return _stat(pid)[0] not in ("T", "t", "Z", "X")
+    except OSError:
+        return False
 
 
 def resident_bytes(pid: int) -> int:

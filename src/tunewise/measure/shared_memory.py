@@ -14,7 +14,8 @@ from typing import Any
 from tunewise.measure import procfs
 
 SHM = Path("/dev/shm")
-_IN_MOVED_TO, _IN_CREATE = 0x80, 0x100
+_APPEARS = 0x80 | 0x100 | 0x0100_0000 | 0x0200_0000  # IN_MOVED_TO, IN_CREATE, IN_ONLYDIR, IN_DONT_FOLLOW
+_MAX_PLACES = 256  # directories that are watched
 _EVENT = struct.Struct("iIII")
 _IPC_RMID = 0
 
@@ -25,18 +26,34 @@ class SharedMemory:
     """What the processes below a zygote hold in memfds, files on a tmpfs, System V segments and shared mappings.
 
     No process has its pages in its resident size unless it has touched them through a mapping, and files and segments
-    stay after the last process. A file in /dev/shm counts as made here only if one of these processes was seen with it
-    right after it appeared, a segment only if one of them created it. Nothing else is ever removed, and nothing that
-    any process still uses.
+    stay after the last process. A file in /dev/shm was made here if one of these processes was seen with it right after
+    it appeared, a segment if one of them created it. Nothing else is ever removed, and nothing that any process still
+    uses. A file that nobody had open any more when we looked counts, as it may have been made here, and stays.
     """
 
     def __init__(self, zygote: int) -> None:
         self._zygote = zygote
-        self._began = int(time.time())
-        self._least_bytes = procfs.system_shared_bytes()
+        self._began = 0
+        self._least_bytes = 0
         self._pids: set[int] = set()
         self._files: dict[Key, Path] = {}
-        self.events = _watch(SHM)  # readable when something new is in there; None where that cannot be watched
+        self._unclaimed: dict[Key, Path] = {}
+        self._directories: set[Path] = set()
+        self._inbox = Inbox(SHM)  # one for all workers: to close it takes the system some 10 ms
+
+    @property
+    def events(self) -> int | None:
+        """A descriptor that is readable when something new is in /dev/shm; None where that cannot be watched."""
+        return self._inbox.fd
+
+    def begin(self) -> None:
+        """Begin with a new worker: what is there now is not its own."""
+        self._began = int(time.time())
+        self._least_bytes = procfs.system_shared_bytes()
+        self._pids.clear()
+        self._files.clear()
+        self._unclaimed.clear()
+        self._directories.clear()
 
     def growth_bytes(self) -> int:
         """Return how much more shared memory the whole system holds than at the least since this began."""
@@ -46,16 +63,27 @@ class SharedMemory:
 
     def skip(self) -> None:
         """Pass over the new files in /dev/shm: no config runs, so others made them."""
-        _new_names(self.events)
+        self._inbox.new()
+
+    def note_last(self) -> None:
+        """Find it out before all are killed: stopped, they make nothing between this and their end."""
+        procfs.stop(procfs.descendants(self._zygote))
+        self.note()
 
     def note(self) -> None:
         """Find out which of the new files in /dev/shm were made here; soon after they appear it still shows."""
         pids = procfs.descendants(self._zygote)
         self._pids.update(pids)
-        new = {key: SHM / name for name in _new_names(self.events) if (key := _own_file(SHM / name)) is not None}
+        paths = self._inbox.new()
+        self._directories.update(path for path in paths if path.is_dir() and not path.is_symlink())
+        new = {key: path for path in paths if (key := _own_file(path)) is not None}
         if new:
             held = _keys(pids)
             self._files |= {key: path for key, path in new.items() if key in held or key in self._files}
+        unclaimed = {key: path for key, path in new.items() if key not in self._files}
+        if unclaimed:
+            claimed = _keys(procfs.everybody())
+            self._unclaimed |= {key: path for key, path in unclaimed.items() if key not in claimed}
 
     def held_bytes(self) -> int:
         """Return the shared memory held here, each page once; not what the zygote and so the tuner had before."""
@@ -63,7 +91,8 @@ class SharedMemory:
         before = _keys([self._zygote])
         segments = {(_shared_device(), one.id): one for one in _segments()}
         held = {key: one.bytes for key, one in segments.items() if self._is_ours(one)}
-        held |= {key: _file_bytes(path) for key, path in self._files.items() if _own_file(path) == key}
+        files = {**self._unclaimed, **self._files}
+        held |= {key: _file_bytes(path) for key, path in files.items() if _own_file(path) == key}
         unknown: dict[Key, int] = {}
         for pid in procfs.descendants(self._zygote):
             held |= _opened(pid)
@@ -75,17 +104,16 @@ class SharedMemory:
         for key in before:
             held.pop(key, None)
             unknown.pop(key, None)
-        known = sum(held.values())
-        # How much of such a mapping was written to, only root may see: not more than the system's growth, in any case.
-        rest = sum(size for key, size in unknown.items() if key not in held)
-        return known + min(rest, max(self.growth_bytes() - known, 0))
+        rest = sum(size for key, size in unknown.items() if key not in held)  # how much was written, only root may see
+        # What others had and a config only opened is not its own: the system has not grown by it.
+        return min(sum(held.values()) + rest, self.growth_bytes())
 
     def free(self) -> None:
         """Remove the files and segments that were made here and that nobody uses any more, after all was killed."""
         used = _keys(procfs.everybody()) if self._files else set()
         for key, path in self._files.items():
             if key not in used and _own_file(path) == key:
-                _remove(path)
+                self._remove(path)
         for segment in _segments():
             if segment.users == 0 and self._is_ours(segment):
                 _libc().shmctl(segment.id, _IPC_RMID, None)
@@ -93,9 +121,16 @@ class SharedMemory:
 
     def close(self) -> None:
         """Watch no more."""
-        events, self.events = self.events, None
-        if events is not None:
-            os.close(events)
+        self._inbox.close()
+
+    def _remove(self, path: Path) -> None:
+        """Remove a file, and the new directories that it was the last in."""
+        try:
+            path.unlink()
+            while (path := path.parent) in self._directories:
+                path.rmdir()
+        except OSError:
+            return  # there is more in it, or somebody else was quicker
 
     def _is_ours(self, segment: "_Segment") -> bool:
         is_made_here = segment.creator in self._pids and segment.changed >= self._began
@@ -188,13 +223,6 @@ def _file_bytes(path: Path) -> int:
         return 0
 
 
-def _remove(path: Path) -> None:
-    try:
-        path.unlink()
-    except OSError:
-        return  # somebody else was quicker
-
-
 @cache
 def _devices() -> frozenset[int]:
     """Return the devices whose files are in memory: every tmpfs, and that of memfds and shared mappings."""
@@ -216,32 +244,61 @@ def _shared_device() -> int:
         os.close(fd)
 
 
-def _watch(place: Path) -> int | None:
-    """Return an inotify descriptor that tells of new files in a directory; None where there can be none."""
-    fd: int = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    if fd < 0:
-        return None
-    if _libc().inotify_add_watch(fd, os.fsencode(place), _IN_CREATE | _IN_MOVED_TO) < 0:
-        os.close(fd)
-        return None
-    return fd
+class Inbox:
+    """What appears in a directory and in those below it, from now on; where inotify cannot be had, nothing does."""
+
+    def __init__(self, place: Path) -> None:
+        fd: int = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.fd = fd if fd >= 0 else None
+        self._places: dict[int, Path] = {}
+        self._enter(place)
+
+    def new(self) -> list[Path]:
+        """Return what appeared since somebody asked last, what is in new directories too."""
+        found: list[Path] = []
+        for number, name in _events(self.fd):
+            if number in self._places and name:
+                path = self._places[number] / name
+                found += [path, *self._enter(path)]
+        return found
+
+    def close(self) -> None:
+        """Look no more."""
+        fd, self.fd = self.fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def _enter(self, place: Path) -> list[Path]:
+        """Watch a directory and those below it; return what was in them already, nothing for a file."""
+        found: list[Path] = []
+        ahead = [place]
+        while ahead and self.fd is not None and len(self._places) < _MAX_PLACES:
+            place = ahead.pop()
+            number: int = _libc().inotify_add_watch(self.fd, os.fsencode(place), _APPEARS)
+            if number < 0:
+                continue  # it is a file, or gone
+            self._places[number] = place
+            try:
+                inside = [place / name for name in os.listdir(place)]
+            except OSError:
+                continue
+            found += inside
+            ahead += [path for path in inside if path.is_dir() and not path.is_symlink()]
+        return found
 
 
-def _new_names(fd: int | None) -> Iterable[str]:
-    """Return the names of files that appeared since somebody asked last."""
-    if fd is None:
-        return ()
-    names: list[str] = []
-    while True:
+def _events(fd: int | None) -> Iterator[tuple[int, str]]:
+    """Yield the number of the directory and the name of what appeared in it."""
+    while fd is not None:
         try:
             events = os.read(fd, 1 << 16)
         except BlockingIOError:
-            return names
+            return
         place = 0
         while place < len(events):
-            _, _, _, length = _EVENT.unpack_from(events, place)
+            number, _, _, length = _EVENT.unpack_from(events, place)
             place += _EVENT.size + length
-            names.append(os.fsdecode(events[place - length : place].rstrip(b"\0")))
+            yield number, os.fsdecode(events[place - length : place].rstrip(b"\0"))
 
 
 @cache
