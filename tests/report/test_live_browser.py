@@ -1,8 +1,11 @@
 """The live page as a browser shows it: it moves by itself, comes back by itself, and no name becomes an element."""
 
 import itertools
+import threading
 import time
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(place: Path) -> Iterator[Server]:
     with serving(place) as started:
         yield started
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and says nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
 
 
 def text_of(browser: Browser, name: str) -> str:
@@ -134,6 +144,21 @@ def test_a_page_whose_token_is_gone_says_so(browser: Browser, tmp_path: Path) ->
     (tmp_path / "home" / "live.token").unlink()
     with serving(tmp_path / "home", port=first.port):
         until(lambda: "another token" in browser.value(STATUS))
+
+
+def test_a_link_on_the_page_of_another_site_opens_it(browser: Browser, server: Server, tmp_path: Path) -> None:
+    browser.call("Network.clearBrowserCookies")
+    page = tmp_path / "link.html"
+    page.write_text(f'<a href="{server.address}">look</a>')
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as other:
+        threading.Thread(target=other.serve_forever).start()
+        try:
+            browser.open(f"http://localhost:{other.server_port}/link.html", width=1280)  # 127.0.0.1 is another site
+            browser.value("document.querySelector('a').click()")
+            until(lambda: bool(browser.value("document.getElementById('status') !== null")) and is_live(browser))
+        finally:
+            other.shutdown()
+    assert server.token not in browser.value("location.href")
 
 
 def test_the_token_leaves_the_address(browser: Browser, server: Server) -> None:
