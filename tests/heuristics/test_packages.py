@@ -212,6 +212,25 @@ def test_a_wheel_without_a_manifest_or_with_two_is_refused(wheel: Path) -> None:
         open_package(rewritten(wheel, lambda members: [members.pop(n) for n in list(members) if n.endswith(MANIFEST)]))
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_wheel_that_is_packed_in_ways_without_a_bound_is_refused(tmp_path: Path, packing: int) -> None:
+    bomb = tmp_path / "bomb.whl"
+    with zipfile.ZipFile(bomb, "w", packing) as held:
+        held.writestr(f"package/{MANIFEST}", b" " * (64 << 20))
+    with pytest.raises(InvalidFile, match="stored or deflated"):
+        open_package(bomb)
+
+
+def test_a_wheel_of_far_too_many_members_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = tmp_path / "bomb.whl"
+    with zipfile.ZipFile(bomb, "w") as held:
+        for number in range(70_000):  # as many as need zip64
+            held.writestr(f"{number:060}", b"")
+    monkeypatch.setattr(zipfile, "ZipFile", None)
+    with pytest.raises(InvalidFile, match="list of members is too long"):
+        open_package(bomb)
+
+
 def test_a_member_that_is_far_longer_than_it_says_is_not_unpacked(wheel: Path) -> None:
     def swell(members: dict[str, bytes]) -> None:
         members["tunewise_model_loop_epyc/loop.json"] = b" " * (10 << 20)

@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import importlib.util
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path, PurePosixPath
 
 from tunewise import models
+from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile, InvalidModel, NotFound, TunewiseError
 from tunewise.heuristics.base import Heuristic
 from tunewise.heuristics.loading import PACKAGES, load_path
@@ -19,6 +21,10 @@ from tunewise.heuristics.packages.manifest import MANIFEST, MAX_BYTES, Manifest,
 from tunewise.models.whole import read_bounded
 
 _MOST_MEMBERS = 10_000
+_MAX_DIRECTORY_BYTES = 4 << 20  # of the list of members, which is read as a whole
+_LAST_BYTES = (1 << 16) + 42  # that say where the list is: with the longest comment, and what stands before for zip64
+# Others are unpacked without a bound.
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +167,14 @@ def _directory(point: EntryPoint, module: str) -> Path:
 def _place_in(path: Path) -> str:
     """Return the directory of a wheel that holds the manifest, with its slash; raises InvalidFile for a hostile one."""
     try:
+        _check_directory(path)
         with _opened(path) as wheel:
-            names = wheel.namelist()
+            members = wheel.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise InvalidFile(f"{path} is neither a package's directory nor a wheel: {error}") from None
+    names = [member.filename for member in members]
+    if any(member.compress_type not in _PACKINGS for member in members):
+        raise InvalidFile(f"{path} is refused: a wheel's members are stored or deflated, and not packed in other ways")
     if len(names) > _MOST_MEMBERS or len(set(names)) < len(names):
         raise InvalidFile(f"{path} holds one name twice or more than {_MOST_MEMBERS} of them")
     for name in names:
@@ -174,6 +184,18 @@ def _place_in(path: Path) -> str:
     if len(found) != 1:
         raise InvalidFile(f"{path} holds {len(found)} files {MANIFEST}; a package's wheel has one")
     return found[0].removesuffix(MANIFEST)
+
+
+def _check_directory(path: Path) -> None:
+    """Raise ValueError for a zip file whose list of members is far too long to be read."""
+    with open_regular(path) as stream:
+        stream.seek(max(path.stat().st_size - _LAST_BYTES, 0))
+        last = stream.read()
+    for found in re.finditer(rb"PK\x05\x06", last):
+        length = int.from_bytes(last[found.end() + 8 : found.end() + 12], "little")
+        is_zip64 = last[max(found.start() - 20, 0) : found.start()].startswith(b"PK\x06\x07")
+        if is_zip64 or length > _MAX_DIRECTORY_BYTES:
+            raise ValueError("its list of members is too long")
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
