@@ -18,7 +18,7 @@ from faults import Act
 from tunewise.decision import Failure, Policy, Timing
 from tunewise.measure import procfs
 from tunewise.measure.isolated import Isolated
-from tunewise.measure.shared_memory import SHM
+from tunewise.measure.shared_memory import SHM, Inbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="configs are isolated on Linux only")
 
@@ -268,6 +268,22 @@ def test_what_others_had_does_not_count_when_a_config_opens_it(open_with: Callab
         outcome = isolated.first({"fault": "look"})
         writer.join()
         assert isinstance(outcome, Timing), outcome
+
+
+def test_new_directories_are_watched_as_long_as_they_are_there(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path)
+    for number in range(600):  # more than are watched at once
+        place = tmp_path / str(number)
+        place.mkdir()
+        assert inbox.new() == [place]
+        (place / "file").touch()
+        assert inbox.new() == [place / "file"]
+        (place / "file").unlink()
+        place.rmdir()
+        assert inbox.new() == []
+    (tmp_path / "elsewhere").symlink_to("/")
+    assert inbox.new() == [tmp_path / "elsewhere"]
+    inbox.close()
 
 
 def test_files_and_segments_of_others_stay(open_with: Callable[..., Isolated], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tunewise.measure import procfs
 SHM = Path("/dev/shm")
 _APPEARS = 0x80 | 0x100 | 0x0100_0000 | 0x0200_0000  # IN_MOVED_TO, IN_CREATE, IN_ONLYDIR, IN_DONT_FOLLOW
 _MAX_PLACES = 256  # directories that are watched
+_MAX_UNCLAIMED = 10_000
 _EVENT = struct.Struct("iIII")
 _IPC_RMID = 0
 
@@ -81,7 +82,7 @@ class SharedMemory:
             held = _keys(pids)
             self._files |= {key: path for key, path in new.items() if key in held or key in self._files}
         unclaimed = {key: path for key, path in new.items() if key not in self._files}
-        if unclaimed:
+        if unclaimed and len(self._unclaimed) < _MAX_UNCLAIMED:
             claimed = _keys(procfs.everybody())
             self._unclaimed |= {key: path for key, path in unclaimed.items() if key not in claimed}
 
@@ -162,10 +163,10 @@ def _segments() -> Iterator[_Segment]:
         lines = procfs.text("/proc/sysvipc/shm").splitlines()
     except OSError:
         return
-    names = lines[0].split()
+    names = lines[0].split() if lines else []
     for line in lines[1:]:
         row = dict(zip(names, map(int, line.split()), strict=False))
-        held = row["rss"] + row["swap"]
+        held = row.get("rss", 0) + row.get("swap", 0)
         yield _Segment(row["shmid"], row["cpid"], row["nattch"], row["cuid"], row["ctime"], held)
 
 
@@ -257,7 +258,9 @@ class Inbox:
         """Return what appeared since somebody asked last, what is in new directories too."""
         found: list[Path] = []
         for number, name in _events(self.fd):
-            if number in self._places and name:
+            if not name:  # the directory is gone
+                self._places.pop(number, None)
+            elif number in self._places:
                 path = self._places[number] / name
                 found += [path, *self._enter(path)]
         return found
