@@ -42,7 +42,7 @@ class InvalidSetting(TunewiseError):
 
 
 class MissingPart(TunewiseError):
-    """Something optional is needed now: a compiler, an extra, or a function the decision did not declare."""
+    """Something is needed now that is not here: a compiler, an extra, Linux, or a function that was not declared."""
 
 
 class BuildError(TunewiseError):

@@ -10,6 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
+from tunewise import system
 from tunewise.errors import EventsWarning
 
 Level = Literal["debug", "info", "warning"]
@@ -114,7 +115,7 @@ class EventsHandler(logging.Handler):
             self._let_go()  # rotated: the lines to come belong to the file of that name
         if self._fd is None:
             # A pipe that nobody reads must not stop the program.
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | system.BINARY | system.NONBLOCK
             self._fd = os.open(self.target, flags, 0o600)
         return self._fd
 

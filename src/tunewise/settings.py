@@ -1,7 +1,6 @@
 """Every environment variable tunewise reads, typed, in one place; each has an argument that does the same."""
 
 import os
-import pwd
 import re
 import reprlib
 import sys
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeGuard, get_args
 
+from tunewise import system
 from tunewise.errors import InvalidSetting
 from tunewise.eventlog import Level, Target
 
@@ -247,20 +247,19 @@ def library_setting(prefix: str, name: str) -> str | None:
 
 
 def _trusted(environ: Mapping[str, str]) -> Mapping[str, str]:
-    same_rights = os.getuid() == os.geteuid() and os.getgid() == os.getegid()
-    return environ if same_rights else {}
+    return {} if system.has_lent_rights() else environ
 
 
 def _home(env: Mapping[str, str]) -> Path:
     if env.get("TUNEWISE_HOME"):
         return _path("TUNEWISE_HOME", env["TUNEWISE_HOME"])
-    cache, home = env.get("XDG_CACHE_HOME", ""), env.get("HOME", "")
+    cache, named = env.get("XDG_CACHE_HOME", ""), (env.get("HOME"), env.get("USERPROFILE"), system.user_home())
     if os.path.isabs(cache):
         return Path(cache) / "tunewise"
-    try:
-        return Path(home if os.path.isabs(home) else pwd.getpwuid(os.geteuid()).pw_dir) / ".cache" / "tunewise"
-    except KeyError:  # no HOME and no passwd entry: a private place that the next boot may sweep
-        return Path(tempfile.gettempdir()) / f"tunewise-{os.geteuid()}"
+    home = next((place for place in named if place and os.path.isabs(place)), None)
+    if home is None:  # a private place that the next boot may sweep
+        return Path(tempfile.gettempdir()) / f"tunewise-{system.user()}"
+    return Path(home) / ".cache" / "tunewise"
 
 
 def _path(name: str, text: str) -> Path:

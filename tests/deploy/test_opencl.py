@@ -13,7 +13,8 @@ import tunewise as tw
 from tunewise.decision import Config, Failure, Outcome, Timing
 from tunewise.deploy.opencl import Local, OpenCLKernel, choose, devices, kernel_decision
 from tunewise.errors import NotFound
-from tunewise.measure import Isolated, clruntime
+from tunewise.measure import clruntime
+from tunewise.measure.isolated import Isolated
 from tunewise.session import Implementation
 from tunewise.session.context import current_store
 

@@ -18,9 +18,9 @@ from loops import burn
 import tunewise as tw
 from tunewise.decision import Failure
 from tunewise.measure import procfs
-from tunewise.measure.zygote import fork
 from tunewise.session import background, context, on_call
 from tunewise.session.recall import trials
+from tunewise.system import fork
 
 PROGRAM = Path(__file__).with_name("beside.py")
 POLICY = tw.Policy(min_sample_s=1e-5, timeout_s=2.0)

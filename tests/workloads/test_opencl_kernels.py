@@ -9,7 +9,7 @@ import pytest
 from kernel_cases import CASES
 
 from tunewise.decision import Config, Failure
-from tunewise.measure import Isolated
+from tunewise.measure.isolated import Isolated
 from tunewise.session import Decision
 from tunewise.workloads import find, names
 

@@ -57,7 +57,7 @@ def _described(device: OpenCLDevice) -> str:
 def processor() -> Iterator[Finding]:
     """Yield what the processor is and how much it has to do."""
     machine = detect()
-    load = os.getloadavg()[0]
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     is_busy = load > machine.cores
     advice = "; it has more to do than cores, so tune when it is quieter" if is_busy else ""
     described = f"{machine.name}, {count(machine.cores, 'core')}, load {load:.1f}"

@@ -1,13 +1,12 @@
 """`tunewise live`: a page that shows what is going on, in a browser on this machine or another."""
 
-import os
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from tunewise import settings
+from tunewise import settings, system
 from tunewise.cli.screen import Screen, example, json_option, pass_screen
 from tunewise.errors import MissingPart
 
@@ -73,7 +72,7 @@ def _serve(screen: Screen, host: str, port: int, token_file: Path | None, as_jso
     if not listening.is_private:
         screen.say("warning: this is plain HTTP: whoever can listen to the network can read the token; ssh -L hides it")
     with suppress(OSError):
-        os.nice(_NICE)
+        system.give_way(_NICE)
     with suppress(KeyboardInterrupt):
         serve(listening, in_force, Access(token, session_key(file)))
     screen.say("ended")

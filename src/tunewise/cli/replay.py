@@ -1,6 +1,5 @@
 """`tunewise replay`: how a strategy does on spaces that were recorded, without any device."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tunewise import search
+from tunewise import search, system
 from tunewise.cli.outputs import check_outputs
 from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
 from tunewise.errors import InvalidFile
@@ -78,7 +77,7 @@ def replay(
         if recording.remark:
             screen.say(f"warning: {recording.name}: {recording.remark}")
     with _watching(screen) as progress:
-        scores = hold(contest, jobs=jobs or len(os.sched_getaffinity(0)), progress=progress)
+        scores = hold(contest, jobs=jobs or system.cores(), progress=progress)
     if svg is not None:
         _draw(svg, scores)
         screen.say(f"curves drawn into {svg}")

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from tunewise import settings
+from tunewise import settings, system
 from tunewise.errors import InvalidDecision, MissingPart
 
 Match = Literal["must", "warn", "ignore"]
@@ -138,7 +138,7 @@ def _cpu() -> Hardware:
         kind="cpu",
         name=_cpu_name(info),
         capability=platform.machine(),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cores=system.cores(),
         memory_bytes=_memory_bytes(),
         isa=tuple(flag for flag in _ISA if flag in flags),
         caches=_caches(),
@@ -166,7 +166,7 @@ def _cpu_name(info: Mapping[str, str]) -> str:
 def _memory_bytes() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):  # a system that does not say
+    except (AttributeError, ValueError, OSError):  # a system that does not say
         return 0
 
 

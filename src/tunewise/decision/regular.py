@@ -6,6 +6,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from tunewise import system
+
 
 def open_regular(path: Path | str) -> BinaryIO:
     """Return a regular file to be read, after links; raises OSError for anything else, without waiting for it."""
@@ -17,4 +19,4 @@ def open_regular(path: Path | str) -> BinaryIO:
 
 
 def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
+    return os.open(path, flags | system.NONBLOCK)

@@ -1,7 +1,6 @@
 """The log that an AutoHeuristic collects into: rows are appended whole, and never to a log about something else."""
 
 import csv
-import fcntl
 import io
 import os
 import re
@@ -70,7 +69,8 @@ class Log:
                 text = canonical.encode(self._about) + "\n" + rows_text([self._header]) + text
             else:
                 self._check_head(file)  # another process may have begun it since it was read
-                if os.pread(file.fileno(), 1, size - 1) != b"\n":
+                file.seek(size - 1)
+                if file.read(1) != b"\n":
                     text = "\n" + text  # whoever wrote last was killed in the middle of a row
             file.write(text.encode())
 
@@ -123,6 +123,11 @@ class Log:
 @contextmanager
 def _locked(file: BinaryIO) -> Iterator[None]:
     """Keep others out of a file, threads of this process too, which a lock of the process would let in."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: a row is written at once, and nobody is kept out
+        yield
+        return
     fcntl.flock(file, fcntl.LOCK_EX)
     try:
         yield

@@ -5,7 +5,6 @@ None of them raises for trouble of ours: what cannot be answered is Helion's to 
 
 import functools
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from math import inf
 from types import SimpleNamespace
 from typing import Any
 
+from tunewise import system
 from tunewise.deploy import helion_memory as memory
 from tunewise.deploy.helion_guard import or_none
 from tunewise.deploy.helion_listening import Ear
@@ -81,7 +81,7 @@ def _jobs(settings: Any) -> int:
     """Return how many configs Helion compiles at once ahead of timing them; 1 where it does not."""
     if not getattr(settings, "autotune_precompile", None):
         return 1
-    return min(_MOST_JOBS, getattr(settings, "autotune_precompile_jobs", None) or len(os.sched_getaffinity(0)))
+    return min(_MOST_JOBS, getattr(settings, "autotune_precompile_jobs", None) or system.cores())
 
 
 def _in_force(budget: Budget, is_over: Callable[[], bool]) -> tuple[Budget, Callable[[], bool]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tunewise.decision import Failure
-from tunewise.measure.zygote import fork
+from tunewise.system import fork
 
 _CHUNK = 1 << 16
 _MAX_REPLY = 1 << 20

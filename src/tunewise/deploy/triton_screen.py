@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -10,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from tunewise import system
 from tunewise.decision import Config, Failure, Hardware, Trial
 from tunewise.decision.devices import completed, known_device
 from tunewise.deploy import triton_children
@@ -78,7 +78,7 @@ def screen(
     points = [menu.config_of(config) for config in menu.configs]
     for point in points:
         check_whole(job, point)
-    found = _all_needs(job, points, timeout_s, at_once or len(os.sched_getaffinity(0)))
+    found = _all_needs(job, points, timeout_s, at_once or system.cores())
     return [_screened(point, needs, hardware, aim) for point, needs in zip(points, found, strict=True)]
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tunewise import settings
+from tunewise import settings, system
 from tunewise.decision import canonical
 from tunewise.errors import StoreError, TunewiseError
 from tunewise.fleet import lines, plans
@@ -155,4 +155,4 @@ def _facts(target: Target, work: plans.Work) -> dict[str, Any]:
 
 
 def _now() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return system.uptime_s()

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from tunewise import system
 from tunewise.fleet import presence
 from tunewise.fleet.boards import FileBoard, Lost, read_some, write_new
 
@@ -54,7 +55,7 @@ class SharedBoard(FileBoard):
 
 def home() -> Path:
     """Return the private directory, in that for temporary files, where boards lie; raises Lost if it is not private."""
-    place = Path(tempfile.gettempdir()).absolute() / f"tunewise-ranks-{os.geteuid()}"
+    place = Path(tempfile.gettempdir()).absolute() / f"tunewise-ranks-{system.user()}"
     try:
         with suppress(FileExistsError):
             place.mkdir(0o700)
@@ -77,7 +78,7 @@ def make(address: str, beside: Path | None) -> About:
     except OSError:
         discard(str(place))
         raise
-    return About("files", str(place), token, address, time.clock_gettime(time.CLOCK_BOOTTIME))
+    return About("files", str(place), token, address, system.uptime_s())
 
 
 def open_to_all(about: About) -> None:
@@ -108,7 +109,7 @@ def find(address: str) -> About | None:
     A group is complete before any rank of it makes a board, so its board is younger than this process. Groups that had
     the address before ended before that; those that this process was in itself are known.
     """
-    born_s = time.clock_gettime(time.CLOCK_BOOTTIME) - presence.age_s()
+    born_s = system.uptime_s() - presence.age_s()
     found = [about for about in map(_about, home().iterdir()) if about is not None and about.address == address]
     ours = [about for about in found if about.made_s >= born_s and about.place not in _entered]
     return max(ours, key=lambda about: about.made_s, default=None)
@@ -147,4 +148,4 @@ def _about(place: Path) -> About | None:
 
 def _is_private(place: Path) -> bool:
     found = os.lstat(place)
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return stat.S_ISDIR(found.st_mode) and system.is_ours(found) and not system.is_written_by_others(found.st_mode)

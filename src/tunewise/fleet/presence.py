@@ -1,9 +1,10 @@
 """Who takes part: a name for each process by which others on the same machine see whether it still lives."""
 
 import os
-import time
 from functools import cache
 from pathlib import Path
+
+from tunewise import system
 
 _ENDED, _STOPPED = "ZXx", "Tt"  # states of a process, in Linux's letters
 _START = 19  # field of /proc/PID/stat behind the name: when the process started, in ticks since the machine did
@@ -50,9 +51,9 @@ def _is(other: str, states: str) -> bool:
 
 
 def age_s() -> float:
-    """Return how long ago this process started."""
+    """Return how long ago this process started; as long as the machine has been on where the system does not say."""
     started = _stat(os.getpid())[1]
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(started or 0) / os.sysconf("SC_CLK_TCK")
+    return system.uptime_s() - (int(started) / os.sysconf("SC_CLK_TCK") if started else 0.0)
 
 
 def _stat(pid: int) -> tuple[str, str]:

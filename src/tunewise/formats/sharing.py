@@ -1,15 +1,13 @@
 """Data sets that may leave the machine: no word in them names its host, its user or a path."""
 
 import hashlib
-import os
 import platform
-import pwd
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tunewise import system
 from tunewise.errors import InvalidData
 from tunewise.formats.dataset import Column, DataSet
 from tunewise.formats.trials import DIGEST, FACTS
@@ -92,6 +90,5 @@ def _veiled(values: Mapping[str, Any], veil: Veil) -> dict[str, Any]:
 def _own_names() -> list[str]:
     """Return what this host and its user are called."""
     names = [platform.node(), platform.node().split(".")[0]]
-    with suppress(KeyError):  # a user without an entry, as in some containers
-        names.append(pwd.getpwuid(os.getuid()).pw_name)
+    names += [name for name in (system.user_name(),) if name]
     return [name.lower() for name in names if len(name) >= _SHORTEST and name.lower() not in _NOBODY]

@@ -2,27 +2,50 @@
 
 import sys
 
+from tunewise import system
+from tunewise.decision import Policy
+from tunewise.errors import MissingPart
 from tunewise.measure.inprocess import InProcess
-from tunewise.measure.isolated import Isolated, why_not
 from tunewise.measure.replay import Replay
 from tunewise.measure.work import Measurer, Work
 
-__all__ = ["InProcess", "Isolated", "Measurer", "Replay", "Work", "measurer_for"]
+__all__ = ["InProcess", "Measurer", "Replay", "Work", "measurer_for", "why_not"]
+
+
+def why_not(policy: Policy) -> str | None:
+    """Return why nothing can be measured under a policy on this system, as a sentence; None if it can."""
+    if _is_in_process(policy) or system.has_worker_processes():
+        return None
+    return (
+        f"measuring in worker processes needs Linux 5.3 or newer, and this is {sys.platform}; tune on Linux and bring "
+        "the results here, or use Policy(isolation='none'), which measures unprotected in this process"
+    )
 
 
 def measurer_for(work: Work) -> Measurer:
-    """Return the measurer that suits a piece of work: isolated, unless its policy, the system or a GPU forbids it."""
-    if work.policy.isolation == "none" or _is_device_in_use(work) or why_not() is not None:
+    """Return the measurer that suits a piece of work: isolated, unless its policy or a GPU in use forbids it.
+
+    Raises MissingPart where the system has no worker processes.
+    """
+    if _is_in_process(work.policy):
         return InProcess(work)
+    reason = why_not(work.policy)
+    if reason is not None:
+        raise MissingPart(reason)
+    from tunewise.measure.isolated import Isolated  # answering needs none of it, and it loads on Linux only
+
     return Isolated(work)
 
 
-def _is_device_in_use(work: Work) -> bool:
-    """Return whether this process has started a driver that the work needs: it would not survive a worker's fork."""
+def _is_in_process(policy: Policy) -> bool:
+    """Return whether configs run in this process: their policy says so, or it has started the driver that they need.
+
+    Such a driver would not survive a worker's fork.
+    """
     torch = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized():
+    if policy.isolation == "none" or (torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized()):
         return True
-    if work.policy.clock != "device" or "pyopencl" not in sys.modules:
+    if policy.clock != "device" or "pyopencl" not in sys.modules:
         return False
     from tunewise.measure import clruntime
 

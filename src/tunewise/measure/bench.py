@@ -1,12 +1,12 @@
 """The bench: prepares, runs, times and checks the configs of one piece of work, in whatever process it stands."""
 
-import resource
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from time import perf_counter, process_time  # bound now, so that no config can bend them later
 from typing import Any
 
+from tunewise import system
 from tunewise.decision import Args, Config, Failure, Outcome, Timing, canonical, lower_half_mean
 from tunewise.errors import BuildError, KernelError, LimitExceeded
 from tunewise.measure import results
@@ -147,11 +147,11 @@ class Bench:
             return None
         said = None
         for _ in range(_WAITING_CALLS):
-            args, switches = self._args(), resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+            args, switches = self._args(), system.waits()
             wall, cpu = perf_counter(), process_time()
             function(*args)
             wall, cpu = perf_counter() - wall, process_time() - cpu
-            if wall < 3 * cpu + 1e-3 or resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw == switches:
+            if wall < 3 * cpu + 1e-3 or system.waits() == switches:
                 return None
             said = f"waits instead of computing ({wall:.2g} s for {cpu:.2g} s of CPU); use Policy(clock='wall')"
         return said

@@ -89,7 +89,10 @@ def _identified(command: tuple[str, ...], changed_ns: int) -> Compiler:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
     process.communicate()
 
 

@@ -3,7 +3,6 @@
 import gc
 import os
 import random
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -25,13 +24,6 @@ MAX_GROWTH_BYTES = 500 << 20
 _VARIANTS = 2  # inputs that checking makes up besides those given
 _LEAST_BUILD_S, _UNUSUAL = 10.0, 20.0  # so much longer than usual is a hang, not a build
 _CHECK_TURNS = 4  # a bench gives up repeating a slow check about then
-
-
-def why_not() -> str | None:
-    """Return why isolation cannot work on this system, or None if it can."""
-    if not sys.platform.startswith("linux") or not hasattr(os, "pidfd_open"):
-        return f"isolated measuring needs Linux 5.3 or newer and not {sys.platform}; use isolation='none'"
-    return None
 
 
 @dataclass

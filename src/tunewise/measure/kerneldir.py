@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunewise import settings
+from tunewise import settings, system
 from tunewise.errors import MeasureWarning
 
 _UNFINISHED = ".unfinished-"
@@ -75,9 +75,9 @@ def _why_not(path: Path) -> str | None:
         return f"{str(path)!r} cannot be made ({error.strerror or error})"
     if not stat.S_ISDIR(facts.st_mode):
         return f"{str(path)!r} is not a directory"
-    if facts.st_uid != os.geteuid():
+    if not system.is_ours(facts):
         return f"{str(path)!r} belongs to another user"
-    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if system.is_written_by_others(facts.st_mode):
         return f"{str(path)!r} can be written by other users"
     if not os.access(path, os.W_OK | os.X_OK):
         return f"{str(path)!r} is not writable"

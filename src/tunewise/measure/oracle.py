@@ -1,11 +1,11 @@
 """The oracle: right results on several inputs, and one checked call that looks at everything a config leaves behind."""
 
-import resource
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from tunewise import system
 from tunewise.decision import Args, Config
 from tunewise.measure import results
 from tunewise.measure.work import Work
@@ -64,11 +64,11 @@ class Oracle:
         if inputs:
             results.poison(args, self._work.writes)
             results.poison_memory(self._expected[which][0])
-        pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        pages = system.page_faults()
         start = clock()
         result = function(*args)
         seconds = max(clock() - start, 1e-9)
-        pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - pages
+        pages = system.page_faults() - pages
         return Launch(seconds, pages, self._why_wrong(which, result, args, bands) if inputs else None)
 
     def _why_wrong(self, which: int, result: Any, args: Args, bands: list[Any]) -> str | None:

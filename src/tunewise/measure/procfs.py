@@ -1,5 +1,6 @@
 """What Linux knows about processes: who descends from whom, and how much memory they hold."""
 
+import mmap
 import os
 import signal
 import time
@@ -8,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+PAGE_BYTES = mmap.PAGESIZE
 
 
 def children(pid: int) -> list[int]:

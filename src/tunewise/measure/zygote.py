@@ -10,12 +10,12 @@ import socket
 import stat
 import struct
 import time
-import warnings
 from functools import cache
 from typing import Any, NoReturn
 
 from tunewise.measure import procfs, worker
 from tunewise.measure.worker import Assignment
+from tunewise.system import fork
 
 ASK = struct.Struct("<cI")  # what to do, and the number of the request
 ANSWER = struct.Struct("<Iqi")  # the number of the request, a process or wait status, and a count or errno
@@ -23,13 +23,6 @@ FORK, CLEAR = b"F", b"C"
 UNKNOWN_STATUS = -1
 PATIENCE_S = 5.0  # nobody waits longer than this for a process that cannot be killed
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
-
-
-def fork() -> int:
-    """Return os.fork(), without the warning that other threads do not come along: nothing here waits for them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
 
 
 def start(assignment: Assignment) -> tuple[int, socket.socket]:

@@ -64,7 +64,8 @@ def listen(host: str, port: int) -> Listening:
     except (OSError, UnicodeError, OverflowError) as error:
         raise InvalidSetting(_why_not(host, port, error)) from error
     # Connections inherit these: one whose other side is gone, or does not read, takes little and ends.
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _GONE_MS)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _GONE_MS)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)
     return Listening(bound, host, bound.getsockname()[1])
 

@@ -8,6 +8,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from tunewise import system
 from tunewise.decision.drafts import draft
 from tunewise.errors import InvalidFile
 from tunewise.store.home import prepare
@@ -56,14 +57,14 @@ def _random() -> str:
 def _read(path: Path) -> str:
     try:
         # A pipe would be waited for.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open(os.open(path, os.O_RDONLY | system.NONBLOCK), "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             text = file.read(1_000).decode(errors="replace").strip() if stat.S_ISREG(mode) else ""
     except FileNotFoundError:
         raise
     except OSError as error:
         raise InvalidFile(f"the token in {path} cannot be read: {error.strerror}") from error
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if system.is_read_by_others(mode):
         raise InvalidFile(f"the token in {path} is open to other users; run: chmod 600 {path}")
     if not _TOKEN.fullmatch(text):
         raise InvalidFile(f"{path} holds no token of 16 to 256 letters, digits and ._~-; remove it to get a new one")
@@ -74,7 +75,7 @@ def _make(path: Path) -> None:
     """Put a new token into a file, whole, unless somebody else has just done so."""
     beside = draft(path)
     try:
-        with open(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w") as file:
+        with open(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
             file.write(_random() + "\n")
         with suppress(FileExistsError):
             os.link(beside, path)

@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
-from tunewise.measure.zygote import fork
 from tunewise.store import renew_in_children
+from tunewise.system import fork, give_way
 
 _MOST_WAITING = 64  # problems; each keeps the arguments of a call alive
 _GLANCE_S = 0.1  # between two looks at whether a child lives
@@ -243,7 +243,7 @@ def _end_with(parent: int) -> None:
 
 def _step_aside(threads: int) -> None:
     """Leave the program its cores but those that the work needs, the last that it may use; be second everywhere."""
-    os.nice(_NICER)
+    give_way(_NICER)
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if len(cores) > threads:
         os.sched_setaffinity(0, cores[-threads:])

@@ -1,9 +1,9 @@
 """Building configs ahead, on all cores, while nothing is being timed."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from tunewise import system
 from tunewise.decision import Config, Failure
 from tunewise.errors import TunewiseError
 
@@ -24,10 +24,5 @@ def built(
             )
         return None
 
-    with ThreadPoolExecutor(max_workers=cores()) as pool:
+    with ThreadPoolExecutor(max_workers=system.cores()) as pool:
         return list(pool.map(one, configs))
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0))

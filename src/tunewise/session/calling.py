@@ -1,10 +1,14 @@
 """What a call does in a mode that measures: tune first, within its means; or answer, and tune beside the program."""
 
+import functools
+import warnings
 from collections.abc import Mapping
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from tunewise.decision import Answer, Args, Problem
+from tunewise.errors import MeasureWarning
+from tunewise.measure import why_not
 from tunewise.session import agreeing, background, context, determinism, on_call
 from tunewise.settings import Mode
 
@@ -41,6 +45,10 @@ class Call:
             return own.stopped.get(self._key) or self._agreed(known)
         if self._key in own.stopped:
             return own.stopped[self._key]
+        reason = why_not(self._decision.policy)
+        if reason is not None:
+            _warn_once(reason)
+            return self._agreed(known)
         return self._beside(known) if self._frame.background else self._tuned()
 
     @property
@@ -111,3 +119,9 @@ class Call:
             return self._decision.problem(self._made._features(self._args, self._kwargs)) == self._problem
         except Exception:  # the program has changed what the call was made with
             return False
+
+
+@functools.cache
+def _warn_once(reason: str) -> None:
+    """Warn that a mode which measures only answers here; once in a process, however many calls there are."""
+    warnings.warn(f"nothing is tuned: {reason}", MeasureWarning, stacklevel=2)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import groupby
 from math import inf
 
-from tunewise import search
+from tunewise import search, system
 from tunewise.decision import (
     Config,
     Failure,
@@ -26,7 +26,7 @@ from tunewise.measure.compare import Comparison, compare
 from tunewise.measure.race import ENTRY, ROUNDS, Gap, Round, race
 from tunewise.measure.work import Measurer
 from tunewise.session import events, journal, priors, seeding, signs
-from tunewise.session.building import built, cores
+from tunewise.session.building import built
 from tunewise.session.plan import Plan, Task
 from tunewise.store import Store
 
@@ -179,7 +179,7 @@ class Run:
     @property
     def _batch(self) -> int:
         """How many configs to ask at once: where they are built first, enough to keep all cores busy."""
-        return _BATCH if self._task.build is None else max(_BATCH, cores())
+        return _BATCH if self._task.build is None else max(_BATCH, system.cores())
 
     def _measure(self, batch: Sequence[Config], asking: search.Seeded) -> None:
         """Measure what is new in a batch; for a data set, everything in it as often as everything else."""

@@ -9,10 +9,11 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunewise import system
 from tunewise.errors import InvalidFile, NotFound, StoreError
 from tunewise.settings import Place, parse_place
 from tunewise.store import schema
-from tunewise.store.database import FILE_NAME, sync_directory
+from tunewise.store.database import FILE_NAME
 from tunewise.store.exchange import Imported, Progress, migrate, silent
 from tunewise.store.opening import store_at
 
@@ -46,7 +47,7 @@ def backup(place: Place, file: Path, *, force: bool = False, progress: Progress 
         if why_not is not None:
             raise InvalidFile(why_not)
         _sweep(file)
-        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         return _made(place, beside, file, progress)
     except (OSError, sqlite3.Error) as error:
         said = getattr(error, "strerror", None) or str(error)
@@ -100,7 +101,7 @@ def _made(place: Place, beside: Path, file: Path, progress: Progress) -> Backup:
         raise StoreError(f"the copy holds {tuple(found)} rows and not {tuple(expected)}; nothing was kept: try again")
     size = _on_disk(beside)
     os.replace(beside, file)
-    sync_directory(file.parent)
+    system.sync_directory(file.parent)
     return Backup(str(file), found.trials, found.verdicts, found.misses, size)
 
 
@@ -129,7 +130,7 @@ def _check(file: Path) -> schema.Held:
 
 def _on_disk(file: Path) -> int:
     """Return the size of a file once it is on the disk."""
-    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(file, os.O_RDWR)  # Windows syncs nothing that cannot be written through
     try:
         os.fsync(fd)
         return os.fstat(fd).st_size

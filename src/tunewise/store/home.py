@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+from tunewise import system
 from tunewise.errors import StoreError
 
 # SQLite's locks and shared memory do not hold between machines.
@@ -31,16 +32,16 @@ def prepare(home: Path) -> None:
 def why_unsafe(home: Path) -> str | None:
     """Return why other users could change what is read from a directory, or None if they cannot."""
     for above in home.absolute().parents:
-        if above.is_symlink() and above.lstat().st_uid not in (0, os.geteuid()):
+        if system.has_owners() and above.is_symlink() and above.lstat().st_uid not in (0, system.user()):
             return f"{above}, above the store, is a symbolic link of another user; set TUNEWISE_HOME to a real path"
     found = home.lstat()
     if stat.S_ISLNK(found.st_mode):
         return f"the store's directory {home} is a symbolic link; set TUNEWISE_HOME to where it leads"
     if not stat.S_ISDIR(found.st_mode):
         return f"the store's place {home} is not a directory; set TUNEWISE_HOME to another one"
-    if found.st_uid != os.geteuid():
+    if not system.is_ours(found):
         return f"the store's directory {home} belongs to user {found.st_uid}, not to us; set TUNEWISE_HOME to your own"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if system.is_written_by_others(found.st_mode):
         return f"the store's directory {home} can be written by other users; run: chmod go-w {home}"
     return None
 

@@ -1,9 +1,9 @@
 """The advisory locks one process holds on a PostgreSQL server: taken again when their connection was lost."""
 
-import select
 import time
 from typing import Any
 
+from tunewise import system
 from tunewise.store.connecting import driver
 
 KEEP_S = 1.0  # between two looks at whether the connection still stands
@@ -68,9 +68,9 @@ class Holding:
 
 def is_standing(db: Any) -> bool:
     """Return whether an idle connection still stands, without a word to the server."""
-    ready = select.poll()
-    ready.register(db.fileno(), select.POLLIN)
-    while ready.poll(0):  # what a server says unasked is a notice, or that it ends; the end itself raises
+    while system.is_readable(
+        db.fileno(), 0.0
+    ):  # what a server says unasked is a notice, or that it ends; the end itself raises
         try:
             db.pgconn.consume_input()
         except driver().Error:

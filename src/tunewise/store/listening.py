@@ -2,12 +2,12 @@
 
 import logging
 import os
-import select
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+from tunewise import system
 from tunewise.errors import StoreError
 from tunewise.store import postgres_schema as schema
 from tunewise.store.connecting import abandon, connect, driver
@@ -16,7 +16,7 @@ from tunewise.store.server import storable, stored
 
 Heard = Callable[[str | None], None]  # called with the decision that something was concluded for; None: any of them
 
-_GLANCE_MS = 500  # how soon a thread that is to stop does
+_GLANCE_S = 0.5  # how soon a thread that is to stop does
 _SILENCE_S = 60.0  # after which the server is asked whether it is still there
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _LONGEST_NAME = 1_000
@@ -84,11 +84,9 @@ class Listener:
             db.add_notify_handler(lambda note: self._hear_one(note.payload))  # of what comes while we ask
             db.execute("LISTEN tunewise")
             self._pass_on(None)
-            ready = select.poll()
-            ready.register(db.fileno(), select.POLLIN)
             heard_at = time.monotonic()
             while not stopping.is_set():
-                if ready.poll(_GLANCE_MS):
+                if system.is_readable(db.fileno(), _GLANCE_S):
                     self._hear(db)
                 elif time.monotonic() < heard_at + _SILENCE_S:
                     continue
