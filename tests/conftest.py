@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 
+import guardian
 import tunewise
 from tunewise.decision.opencl import devices, survey
 from tunewise.errors import MissingPart
 from tunewise.settings import VARIABLES
+
+
+def pytest_configure() -> None:
+    """Let nothing that this process starts outlive it, not even where it is killed."""
+    guardian.watch()
 
 
 @pytest.fixture(autouse=True)

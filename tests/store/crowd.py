@@ -7,15 +7,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import guardian
+
 _FORK = multiprocessing.get_context("fork")
 
 
 def crowd(count: int, work: Callable[..., Any], *args: Any, limit_s: float = 120.0) -> list[Any]:
     """Run `work(place, *args)` in `count` processes that start together; return what each gave, errors as text."""
     results: Any = _FORK.SimpleQueue()
-    start = _FORK.Event()
+    start, parent = _FORK.Event(), os.getpid()
 
     def run(place: int) -> None:
+        guardian.die_with_parent(parent)
         start.wait()
         try:
             results.put((place, work(place, *args)))
@@ -56,9 +59,11 @@ class Victim:
 
     def __init__(self, work: Callable[[Callable[[str], None]], None]) -> None:
         self._reader, writer = os.pipe()
+        parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
             try:
+                guardian.die_with_parent(parent)
                 os.close(self._reader)
                 work(lambda text: _say(writer, text))
             finally:

@@ -25,7 +25,7 @@ class PgServer:
         self._programs = programs
         self._options = [*_OPTIONS, *([] if is_durable else ["fsync=off", "autovacuum=off"])]
         self._as = _nobody() if os.geteuid() == 0 else {}
-        self.place = Path(tempfile.mkdtemp(prefix="tw-pg-"))  # a socket's path must be short
+        self.place = _place()
         if self._as:
             os.chown(self.place, self._as["user"], self._as["group"])
         self._count = 0
@@ -135,6 +135,11 @@ def _installations() -> Iterator[Path]:
     if spec is not None and spec.origin is not None:
         yield Path(spec.origin).parent / "pginstall" / "bin"
     yield from sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+
+
+def _place() -> Path:
+    """Return a new directory with a short path, as a socket's must be; the guardian of a test run knows its name."""
+    return Path(tempfile.mkdtemp(prefix=f"tw-pg-{os.environ.get('TEST_RUN', '')}-"))
 
 
 def _nobody() -> dict[str, int]:
