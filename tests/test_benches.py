@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from limits import HANG_S
+
 TESTS = Path(__file__).parent
 BENCHES = {path.stem: path for path in sorted((TESTS.parent / "bench").glob("*.py"))}
-LIMIT_S = 1_800  # for one process on a busy machine: it guards against what never ends, and is no promise
 EACH = pytest.mark.parametrize("bench", BENCHES)
 
 # How many threads a library starts, and which instructions: that is read when it is imported, so scripts say it first.
@@ -53,7 +54,7 @@ def probed(
         text=True,
         cwd=folder,
         env={**os.environ, "TUNEWISE_HOME": str(folder / "home"), **env},
-        timeout=LIMIT_S,
+        timeout=HANG_S,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -124,7 +125,7 @@ def test_what_cannot_run_says_so_in_one_sentence_and_is_no_failure(bench: str, b
 @EACH
 def test_quick_run_prints_one_json_object_with_its_targets(bench: str) -> None:
     done = subprocess.run(
-        [sys.executable, BENCHES[bench], "--quick", "--json"], capture_output=True, text=True, timeout=LIMIT_S
+        [sys.executable, BENCHES[bench], "--quick", "--json"], capture_output=True, text=True, timeout=HANG_S
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     if not done.stdout:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import tunewise
+from limits import HANG_S
 from tunewise import eventlog
 from tunewise.errors import EventsWarning, InvalidSetting
 from tunewise.eventlog import DEBUG, INFO, WARNING, tell
@@ -92,7 +93,7 @@ def test_who_heard_the_library_without_the_setting_still_does(tmp_path: Path) ->
         "logging.getLogger('tunewise.x').info('not me')\n"
         "eventlog.tell(eventlog.WARNING, 'store-trouble', 'warned of elsewhere')\n"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S)
     assert ran.stderr == "hear me\n"
     assert [line["event"] for line in lines(tmp_path / "e")] == ["log", "store-trouble"]
 
@@ -109,7 +110,7 @@ def test_programs_that_set_up_logging_get_records_with_facts(caplog: pytest.LogC
 def test_nothing_is_told_where_nobody_listens(tmp_path: Path) -> None:
     program = "from tunewise import eventlog as e; assert not e.is_told(e.WARNING); e.tell(e.WARNING, 'x', 'x')"
     ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path, timeout=HANG_S
     )
     assert (ran.stdout, ran.stderr, list(tmp_path.iterdir())) == ("", "", [])
 
@@ -196,8 +197,8 @@ def test_lines_of_many_processes_and_threads_stay_whole(file: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
-    assert [process.wait(60) for process in crowd] == [0] * 4
+        thread.join(HANG_S)
+    assert [process.wait(HANG_S) for process in crowd] == [0] * 4
     told = lines(file)
     assert len(told) == 900
     for place in range(4):
@@ -218,7 +219,7 @@ def test_stderr_is_a_place_too() -> None:
     program = (
         "import tunewise as tw; tw.configure(events='stderr'); from tunewise.eventlog import *; tell(INFO, 'x', 'y')"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S)
     assert json.loads(ran.stderr)["event"] == "x"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tunewise
+from limits import HANG_S
 
 ROOT = Path(__file__).parents[1]
 
@@ -16,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 def run(*command: object, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     words = [str(word) for word in command]
-    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 @pytest.fixture(scope="module")

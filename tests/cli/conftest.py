@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from limits import HANG_S
+
 ROOT = Path(__file__).parents[2]
 
 TOY = """
@@ -80,7 +82,7 @@ def spawned(home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tunewise", *map(str, words)]
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=120, cwd=ROOT, env={**os.environ, **env}, check=False
+            command, capture_output=True, text=True, timeout=HANG_S, cwd=ROOT, env={**os.environ, **env}, check=False
         )
 
     return run

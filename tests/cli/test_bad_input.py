@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
+
 Spawned = Callable[..., subprocess.CompletedProcess[str]]
 
 SPACE = 'tw.Space({"tile": [8, 16], "unroll": [1, 2]}, rules=["tile * unroll <= 16"])'
@@ -208,7 +210,7 @@ def test_importing_tunewise_loads_neither_click_nor_rich(home: Path) -> None:
     import sys
 
     code = "import sys, tunewise, tunewise.cli; print([m for m in ('click', 'rich', 'numpy') if m in sys.modules])"
-    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG_S)
     assert asked.stdout == "[]\n"
 
 

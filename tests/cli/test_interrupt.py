@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from limits import HANG_S
 from tunewise.cli import main
 from tunewise.session.context import current_store
 
@@ -28,7 +29,6 @@ def run(n, *, x):
     time.sleep(0.01 * (1 + x))
     return n
 """
-_DEADLINE_S = 60.0
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def measured() -> int:
 
 
 def wait_until(condition: Iterator[bool]) -> None:
-    deadline = time.monotonic() + _DEADLINE_S
+    deadline = time.monotonic() + HANG_S
     while not next(condition):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -78,14 +78,14 @@ def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(
     running = start(*words)
     wait_until(iter(lambda: measured() >= 3, None))
     send(running.pid, signal.SIGINT)  # a terminal sends it to everyone at once, `kill` to one process
-    out, err = running.communicate(timeout=_DEADLINE_S)
+    out, err = running.communicate(timeout=HANG_S)
     assert running.returncode == 130
     assert out == ""
     assert "Traceback" not in err
     assert err.splitlines()[-1].startswith("interrupted: everything measured so far is kept; run the same command")
     assert left_over(home) == []
     kept = measured()
-    again = subprocess.run(command(*words), capture_output=True, text=True, timeout=_DEADLINE_S, check=True)
+    again = subprocess.run(command(*words), capture_output=True, text=True, timeout=HANG_S, check=True)
     assert json.loads(again.stdout)["tunings"][0]["measured"] <= 12 - kept + 1
     assert measured() == 12
 
@@ -93,7 +93,7 @@ def test_ctrl_c_keeps_what_was_measured_and_the_next_run_goes_on(
 def test_two_that_tune_the_same_measure_it_once(target: str) -> None:
     words = ("tune", target, "--problem", "n=1", "--json")
     both = [start(*words) for _ in range(2)]
-    ended = [running.communicate(timeout=_DEADLINE_S) for running in both]
+    ended = [running.communicate(timeout=HANG_S) for running in both]
     rows = [json.loads(out)["tunings"][0] for out, _ in ended]
     assert sorted(row["measured"] for row in rows) == [0, 12]
     assert rows[0]["config"] == rows[1]["config"]
@@ -107,14 +107,14 @@ def test_who_does_not_wait_gets_the_default(target: str) -> None:
         command("tune", target, "--problem", "n=1", "--wait", "0", "--json"),
         capture_output=True,
         text=True,
-        timeout=_DEADLINE_S,
+        timeout=HANG_S,
         check=True,
     )
     row = json.loads(other.stdout)["tunings"][0]
     assert (row["ending"], row["config"], row["measured"]) == (None, {"x": 0}, 0)
     assert "another process is tuning this" in other.stderr
     os.killpg(running.pid, signal.SIGINT)
-    running.communicate(timeout=_DEADLINE_S)
+    running.communicate(timeout=HANG_S)
     assert running.returncode == 130
 
 
@@ -125,7 +125,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     running.stdout.close()
     assert running.stderr.read() == b""
     running.stderr.close()
-    running.wait(timeout=_DEADLINE_S)
+    running.wait(timeout=HANG_S)
 
 
 def test_ctrl_c_while_the_command_line_is_loaded_is_no_traceback(

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from limits import HANG_S
 from tunewise.codegen import autoheuristic_source
 from tunewise.errors import InvalidModel
 from tunewise.models import (
@@ -89,7 +90,7 @@ def test_torch_returns_our_decisions_on_its_own_log(model: Model, tmp_path: Path
     (tmp_path / "_artifact.py").write_text(autoheuristic_source(model))
     script = Path(__file__).with_name("ask_torch.py")
     command = [sys.executable, script, tmp_path / "_artifact.py", tmp_path / "log.txt", tmp_path / "problems.json"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert ran.returncode == 0, ran.stderr[-3000:]
     said = json.loads(ran.stdout)
 

@@ -93,10 +93,10 @@ def test_too_many_bytes_are_refused_before_they_are_parsed():
 
 @pytest.mark.parametrize("unit", ['\\"', '"\\"', "[", '"', "\\", "{}", '["[",'])
 def test_no_megabyte_of_junk_takes_long(unit):
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(ValueError):  # noqa: PT011
         canonical.decode(unit * (canonical.MAX_RECORD_BYTES // len(unit)))
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_digests_are_equal_in_processes_with_other_hash_seeds():

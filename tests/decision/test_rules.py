@@ -121,9 +121,9 @@ def test_long_and_deep_text_is_refused(text):
     ],
 )
 def test_a_value_too_large_or_undefined_does_not_hold_and_takes_no_time(text):
-    started = time.monotonic()
+    started = time.process_time()
     assert rule(text, NAMES).holds(CONFIG) is False
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 @settings(deadline=None, max_examples=300)

@@ -6,6 +6,7 @@ import types
 
 import pytest
 
+from limits import HANG_S
 from tunewise.decision.source import fingerprint
 
 
@@ -277,6 +278,6 @@ if __name__ == "__main__":
 def run_python(arguments, seed, folder):
     env = {**os.environ, "PYTHONHASHSEED": str(seed)}
     done = subprocess.run(
-        [sys.executable, *arguments], env=env, cwd=folder, capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, *arguments], env=env, cwd=folder, capture_output=True, text=True, check=True, timeout=HANG_S
     )
     return done.stdout.strip()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
 from tunewise.deploy.ahlog import Log, Row, log_file
 from tunewise.errors import InvalidData
 
@@ -25,7 +26,7 @@ for n in range(50):
 def test_many_writers_tear_nothing(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(who)]) for who in range(4)]
-    assert [writer.wait(60) for writer in writers] == [0] * 4
+    assert [writer.wait(HANG_S) for writer in writers] == [0] * 4
     first, header, *rows = path.read_text().splitlines()
     assert json.loads(first) == {"name": "crowd"}
     assert header == "n,choice,feedback"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tunewise as tw
+from limits import HANG_S
 from tunewise.deploy.autotuner_position import Effort, Position, prefix_of, read_position
 from tunewise.errors import DuplicateDecision, InvalidDecision, InvalidSetting, Nondeterministic
 from tunewise.session import background, context
@@ -295,7 +296,7 @@ def test_the_switch_holds_for_all_threads_and_a_problem_is_tuned_once() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG_S)
     assert answers == [1] * 4
     assert len([line for line in started if "tuning, at most 4 configs" in line]) == 1
     assert lib.problems() == 1
@@ -391,7 +392,7 @@ def test_in_the_background_calls_go_on_with_the_default_and_the_winner_is_picked
     lib = Lib(policy=tw.Policy(min_sample_s=1e-5))
     lib.tuner.use_autotuner(background=True)
     assert lib.run(1) == 32
-    assert background.wait(60)
+    assert background.wait(HANG_S)
     assert lib.run(1) == 1
     assert lib.tried() == 4
 
@@ -400,7 +401,7 @@ def test_a_block_in_the_background_is_tuned_as_the_block_says() -> None:
     lib = Lib(policy=tw.Policy(min_sample_s=1e-5))
     with lib.tuner.autotuning(background=True, steps_forward=7):
         lib.run(1)
-    assert background.wait(60)
+    assert background.wait(HANG_S)
     store = context.current_store()
     (subject,) = store.subjects(lib.decision.name)
     assert [len(verdict.challenger_s) for verdict in store.verdicts(subject)] == [7]

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from limits import HANG_S
 from tunewise.decision import Environment, Problem, Subject, Timing
 from tunewise.deploy.autotuner_line import Line
 from tunewise.deploy.autotuner_telling import Telling, show_log
@@ -50,7 +51,7 @@ def test_a_line_is_written_to_whatever_stands_for_stderr(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "stderr", said)
     line = Line(lambda columns: f"{columns} columns", patience_s=0.01)
     line.begin()
-    assert said.has_text.wait(30)
+    assert said.has_text.wait(HANG_S)
     line.end()
     assert said.getvalue() == "None columns\n"
 
@@ -61,7 +62,7 @@ def test_what_is_urgent_is_said_before_its_time(monkeypatch: pytest.MonkeyPatch)
     line = Line(lambda columns: "now", patience_s=60)
     line.begin()
     line.is_urgent = True
-    assert said.has_text.wait(30)
+    assert said.has_text.wait(HANG_S)
     line.end()
     assert said.getvalue() == "now\n"
 
@@ -79,7 +80,7 @@ def test_a_program_without_stderr_is_not_disturbed(monkeypatch: pytest.MonkeyPat
 
     line = Line(text, patience_s=0.01)
     line.begin()
-    assert asked.wait(30)
+    assert asked.wait(HANG_S)
     line.end()
 
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from limits import HANG_S
+
 PROGRAM = Path(__file__).with_name("autotuner_program.py")
-_LONGEST_S = 120
 
 
 class Waiting:
@@ -50,7 +51,7 @@ class Waiting:
 
     def until(self, has: Callable[[str], bool]) -> None:
         """Wait until stderr has something."""
-        deadline = time.monotonic() + _LONGEST_S
+        deadline = time.monotonic() + HANG_S
         while not has(self.err):
             assert self.process.poll() is None, self.err
             assert time.monotonic() < deadline, self.err
@@ -62,8 +63,8 @@ class Waiting:
 
     def end(self) -> str:
         """Return what it printed, once it is over."""
-        said, _ = self.process.communicate(timeout=_LONGEST_S)
-        self._reader.join(_LONGEST_S)
+        said, _ = self.process.communicate(timeout=HANG_S)
+        self._reader.join(HANG_S)
         return str(said)
 
 

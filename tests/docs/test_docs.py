@@ -19,6 +19,7 @@ import pytest
 from documents import DOCUMENTS, ROOT, sections
 
 import tunewise
+from limits import HANG_S
 from tunewise import errors, settings
 from tunewise.cli.app import app
 from tunewise.measure.compiler import find_compiler
@@ -61,7 +62,7 @@ def test_the_blocks_of_a_document_run_in_order(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_S,
         check=False,
     )
     assert ran.returncode == 0, f"{shown(path)}, by its own line numbers:\n{ran.stdout[-2000:]}\n{ran.stderr[-4000:]}"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 TUNED = [path for path in EXAMPLES if "Tune it:" in path.read_text()]
@@ -16,7 +18,7 @@ LEARNED = [path for path in EXAMPLES if path not in TUNED]
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=True)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S, check=True)
 
 
 @pytest.mark.parametrize("path", TUNED, ids=lambda path: path.name)

@@ -9,6 +9,7 @@ import mylib_library
 import numpy as np
 from mylib_library import LIBRARY, mylib, signals
 
+from limits import HANG_S
 from tunewise import settings
 from tunewise.testing.autotuner_contract import AutotunerContract
 
@@ -48,7 +49,7 @@ def test_users_find_the_switch_where_they_expect_it() -> None:
 
 def test_its_user_sees_what_the_library_chose() -> None:
     script = Path(mylib.__file__).with_name("use.py")
-    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=180)
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=HANG_S)
     lines = ran.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["before", "first", "second", "off"]
     assert lines[0].endswith("by direct")

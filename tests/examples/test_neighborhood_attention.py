@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import tunewise as tw
+from limits import HANG_S
 from tunewise.session.context import current_store
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -83,7 +84,7 @@ print(asked_forward().rung, before == (len(trials()), len(trials("backward"))), 
 
 def said_by_another_process(compiled: str) -> list[str]:
     command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(EXAMPLES.parent / "tests" / "examples"), compiled]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.split()
 
@@ -250,7 +251,7 @@ class TestUnderTorchCompile:
 def profile(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "neighborhood_attention", *words]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=EXAMPLES, env=env, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=EXAMPLES, env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 def test_the_profiler_says_what_does_not_fit() -> None:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from limits import HANG_S
 from tunewise.decision import Trial, canonical
 from tunewise.measure import procfs
 from tunewise.store import Store, store_at
 
 RECORDING = Path(__file__).parents[1] / "data" / "pnpoly.json.gz"
-PATIENCE_S = 120.0
 
 # What a process of a fleet is called, by a part of its command line.
 ROLES = {
@@ -68,12 +68,12 @@ class Running:
 
     def end(self) -> tuple[int, dict[str, Any], str]:
         """Return the exit code, the document and the remarks of a command that ends."""
-        out, err = self.process.communicate(timeout=PATIENCE_S)
+        out, err = self.process.communicate(timeout=HANG_S)
         return self.process.returncode, json.loads(out) if out.strip() else {}, err
 
     def leftovers(self) -> list[str]:
         """Return which processes are still there some seconds later."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HANG_S
         while (left := [pid for pid in self.seen if procfs.is_alive(pid)]) and time.monotonic() < deadline:
             time.sleep(0.1)
         return [command_line(pid) for pid in left]
@@ -109,7 +109,7 @@ def below(role: str, above: int) -> list[int]:
 
 def wait_until(is_so: Callable[[], bool]) -> None:
     """Return when something is so; fails if that takes too long."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + HANG_S
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-_PATIENCE_S = 90.0  # after which a job that hangs is killed, and its test fails
+_PATIENCE_S = 1_800.0  # after which a job that hangs is killed, and its test fails
 
 
 class Foreman:
@@ -50,7 +50,7 @@ class Foreman:
 
     def close(self) -> None:
         """End the process; its jobs have ended before."""
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=_PATIENCE_S)
 
 
 def _serve() -> None:

@@ -48,7 +48,7 @@ class Rank:
 
     def waits_for(self, *marks: str) -> None:
         """Wait for marks."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 1_800
         while not all(map(self.sees, marks)):
             assert time.monotonic() < deadline, marks
             time.sleep(0.005)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from limits import HANG_S
 from tunewise.fleet import places, presence
 from tunewise.fleet.boards import MOST_BYTES, Board, FileBoard, Lost, wait_for
 from tunewise.fleet.torch_board import TorchBoard
@@ -108,7 +109,7 @@ class Hanging:
         return text.encode()
 
     def check(self, keys: list[str]) -> bool:
-        self.answers.wait(30)
+        self.answers.wait(HANG_S)
         return False
 
 
@@ -132,9 +133,9 @@ def test_a_store_that_wakes_up_hears_what_was_decided_without_it(monkeypatch: py
     board.leave_word("k", "the default")
     assert not store.heard
     store.answers.set()
-    wait_for(lambda: "".join(store.heard) or None, time.monotonic() + 10)
+    wait_for(lambda: "".join(store.heard) or None, time.monotonic() + HANG_S)
     assert store.heard == ["the default"]
-    wait_for(lambda: None if board._late else "in time", time.monotonic() + 10)
+    wait_for(lambda: None if board._late else "in time", time.monotonic() + HANG_S)
     assert board.publish("k2", "text") == "text"
 
 
@@ -148,7 +149,7 @@ def test_a_store_that_raises_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_waiting_ends_with_the_time() -> None:
     assert wait_for(lambda: None, time.monotonic() + 0.01) is None
     found = iter([None, None, "here"])
-    assert wait_for(lambda: next(found), time.monotonic() + 10) == "here"
+    assert wait_for(lambda: next(found), time.monotonic() + HANG_S) == "here"
 
 
 def test_a_living_process_is_not_gone_and_a_dead_one_is() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
 from tunewise.errors import NotFound
 from tunewise.fleet import cluster
 from tunewise.fleet.below import end_those_of
@@ -25,10 +26,10 @@ def test_processes_that_outlive_a_killed_keeper_are_ended_by_their_directory(tmp
     with (tmp_path / "ab").open("w") as other:
         (tmp_path / "a").mkdir()
         with (tmp_path / "a" / "log").open("w") as log:
-            theirs = subprocess.Popen(["sleep", "60"], stdout=log)
-        others = subprocess.Popen(["sleep", "60"], stdout=other)
+            theirs = subprocess.Popen(["sleep", "600"], stdout=log)
+        others = subprocess.Popen(["sleep", "600"], stdout=other)
     end_those_of(str(tmp_path / "a"))
-    assert theirs.wait(10) == -signal.SIGKILL
+    assert theirs.wait(HANG_S) == -signal.SIGKILL
     assert others.poll() is None
     others.kill()
     others.wait()

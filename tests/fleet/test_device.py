@@ -8,6 +8,7 @@ from dataclasses import asdict
 import pytest
 from fleets import RECORDING
 
+from limits import HANG_S
 from tunewise.decision import canonical
 from tunewise.fleet.actor import DeviceActor
 from tunewise.fleet.device import HANDSHAKE, Presence
@@ -37,7 +38,7 @@ def ended(actor):
     """End the process of an actor as the end of the actor itself does: by closing the pipe."""
     child = actor._child
     child.stdin.close()
-    code = child.wait(20)
+    code = child.wait(HANG_S)
     child.stdout.close()
     return code
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from limits import HANG_S
 from tunewise.decision import MatmulFact, Space, pow2
 from tunewise.decision.devices import known_device
 from tunewise.heuristics.case import Case
@@ -22,11 +23,11 @@ def child(code):
 
 
 def test_tiles_are_read_from_the_child():
-    assert ask(b"{}", child(PRINTS)) == [TILE]
+    assert ask(b"{}", child(PRINTS), timeout_s=HANG_S) == [TILE]
 
 
 def test_a_child_that_crashes_after_its_answer_has_answered():
-    assert ask(b"{}", child(PRINTS + "; import os; os.abort()")) == [TILE]
+    assert ask(b"{}", child(PRINTS + "; import os; os.abort()"), timeout_s=HANG_S) == [TILE]
 
 
 @pytest.mark.parametrize(

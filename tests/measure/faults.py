@@ -12,6 +12,7 @@ from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+from limits import stretched
 from tunewise.decision import Config, FailureKind, Outcome, Policy, Timing
 from tunewise.measure.bench import Bench
 from tunewise.measure.work import Work
@@ -19,7 +20,7 @@ from tunewise.measure.work import Work
 HEALTHY = {"fault": "none"}
 MEMORY_LIMIT = 512 << 20
 # Six faults of a round run into their deadline: short, and yet long enough for 100 MB of output on a busy machine.
-POLICY = Policy(timeout_s=1.5, compile_timeout_s=2.0, memory_limit_bytes=MEMORY_LIMIT)
+POLICY = Policy(timeout_s=stretched(1.5), compile_timeout_s=stretched(2.0), memory_limit_bytes=MEMORY_LIMIT)
 
 Act = Callable[[Path], Any]
 

@@ -15,6 +15,7 @@ import faults
 import pytest
 from faults import HEALTHY, MEMORY_LIMIT, POLICY, Act, daemonise, noted, spray
 
+from limits import HANG_S
 from tunewise.decision import Config, Failure, Policy, Timing
 from tunewise.measure import isolated as isolated_module
 from tunewise.measure import procfs
@@ -42,7 +43,7 @@ def pid_of(isolated: Isolated) -> int:
     return isolated._shift.worker.pid
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = HANG_S) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -181,7 +182,7 @@ def test_output_of_one_config_is_not_charged_to_the_next(open_with: Callable[...
 def test_a_hundred_megabytes_of_output_never_reach_the_tuner(
     open_with: Callable[..., Isolated], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = open_with(Policy(timeout_s=30)).first({"fault": "100 MB of output"})
+    outcome = open_with(Policy(timeout_s=HANG_S)).first({"fault": "100 MB of output"})
     assert isinstance(outcome, Timing)
     assert capfd.readouterr() == ("", "")
 
@@ -456,7 +457,7 @@ def kill_a_tuner(scratch: Path) -> list[int]:
     scratch.mkdir()
     script = textwrap.dedent(TUNER).format(tests=str(Path(__file__).parent), scratch=str(scratch))
     with subprocess.Popen([sys.executable, "-c", script]) as tuner:
-        assert eventually((scratch / "ready").exists, 30)
+        assert eventually((scratch / "ready").exists)
         tuner.kill()
     pids = noted(scratch)
     assert len(pids) == 3

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from limits import HANG_S
 from tunewise.codegen import LANGUAGES, generate, python_source
 from tunewise.errors import InvalidModel
 from tunewise.models import Card, Columns, Model, Number, Word, dump, load, parse
@@ -48,7 +49,7 @@ def damaged(kind: str, count: int, place: Path) -> dict[str, Any]:
         for number in range(5):
             (seeds / f"net-{number}").write_bytes(dump(NET))
     command = [sys.executable, SCRIPT, kind, str(count), "11", seeds]
-    ran = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=600)
+    ran = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert ran.returncode == 0, ran.stderr[-3000:]
     said: dict[str, Any] = json.loads(ran.stdout)
     return said

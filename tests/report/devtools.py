@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from limits import HANG_S
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _TROUBLE = {"Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"}
 
@@ -40,7 +42,7 @@ class Browser:
     def __enter__(self) -> Self:
         try:
             port = self._port()
-            self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+            self._socket = socket.create_connection(("127.0.0.1", port), timeout=HANG_S)
             self._file = self._socket.makefile("rb")
             self._shake_hands(port, _first_page(port))
             for domain in ("Page", "Log", "Runtime"):
@@ -140,7 +142,7 @@ class Browser:
 def _first_page(port: int) -> str:
     """Return the address of the first page's socket; the browser may need a moment to have one."""
     for _ in range(100):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=HANG_S) as answer:
             pages = [target for target in json.load(answer) if target["type"] == "page"]
         if pages:
             return str(pages[0]["webSocketDebuggerUrl"]).partition(str(port))[2]

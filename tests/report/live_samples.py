@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from limits import HANG_S
 from tunewise.store import Sign, Store
 
 STATES = ("won", "tied", "failed", "stopped")
@@ -87,7 +88,7 @@ class Server:
     def ask(self, path: str, *, headers: Mapping[str, str] | None = None) -> tuple[int, dict[str, str], str]:
         """Return the status, the headers and the text of an answer; the token is brought unless headers are given."""
         brought = {"Authorization": f"Bearer {self.token}"} if headers is None else dict(headers)
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG_S)
         try:
             connection.request("GET", path, headers=brought)
             answer = connection.getresponse()
@@ -100,7 +101,7 @@ class Server:
     @contextmanager
     def events(self) -> Iterator[Iterator[dict[str, Any]]]:
         """Look on: the events, as they come."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG_S)
         try:
             connection.request("GET", "/events", headers={"Authorization": f"Bearer {self.token}"})
             answer = connection.getresponse()
@@ -137,7 +138,7 @@ def _document(process: "subprocess.Popen[str]") -> dict[str, Any]:
     raise RuntimeError(f"the server did not start: {process.stderr.read()}")
 
 
-def until(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
+def until(condition: Callable[[], bool], *, seconds: float = HANG_S) -> None:
     """Wait until a condition holds; fails if it never does."""
     deadline = time.monotonic() + seconds
     while not condition():

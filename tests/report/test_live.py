@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from live_samples import Server, fill, run, serving, until
 
+from limits import HANG_S
 from tunewise.store import SqliteStore
 
 pytest.importorskip("starlette", reason="starlette is not installed: pip install 'tunewise[dashboard]'")
@@ -245,7 +246,7 @@ def test_ctrl_c_ends_it_at_once_with_viewers_looking_on(tmp_path: Path) -> None:
     with serving(tmp_path / "home") as server, server.events() as events:
         next(events)
         server.process.send_signal(signal.SIGINT)
-        _, err = server.process.communicate(timeout=20)
+        _, err = server.process.communicate(timeout=HANG_S)
         assert server.process.returncode == 0
         assert err.splitlines()[-1] == "ended"
         assert "Traceback" not in err
@@ -255,7 +256,7 @@ def test_ctrl_c_ends_it_at_once_with_viewers_looking_on(tmp_path: Path) -> None:
 
 def test_a_port_that_is_taken_is_told(server: Server) -> None:
     command = [sys.executable, "-m", "tunewise", "live", "--port", str(server.port)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert ran.returncode == 1
     assert ran.stderr.startswith(f"error: port {server.port} of 127.0.0.1 is taken; name another with --port")
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from live_samples import run, until
 
+from limits import HANG_S
 from tunewise.report.live_page import View, view
 from tunewise.report.live_state import Health, Ledger, Snapshot
 from tunewise.report.live_watch import Gathering
@@ -169,7 +170,7 @@ def test_a_store_is_read_only_while_somebody_wants_to_know() -> None:
         assert not told.wait(0.3)
         assert store.asked == 0
         gathering.want(True)
-        assert told.wait(20)
+        assert told.wait(HANG_S)
         assert seen[0].running.total == 1
         until(lambda: seen[-1].health.info is not None)
     finally:

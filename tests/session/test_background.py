@@ -16,6 +16,7 @@ import pytest
 from loops import burn
 
 import tunewise as tw
+from limits import HANG_S
 from tunewise.decision import Failure
 from tunewise.measure import procfs
 from tunewise.session import background, context, on_call
@@ -23,7 +24,7 @@ from tunewise.session.recall import trials
 from tunewise.system import fork
 
 PROGRAM = Path(__file__).with_name("beside.py")
-POLICY = tw.Policy(min_sample_s=1e-5, timeout_s=2.0)
+POLICY = tw.Policy(min_sample_s=1e-5, timeout_s=60.0)
 
 
 def spin(n: int, *, steps: int) -> int:
@@ -50,7 +51,7 @@ def finished() -> Iterator[None]:
     """Let nothing go on after a test, and the process have spent nothing before it."""
     on_call._spent.seconds = 0.0
     yield
-    assert background.wait(60)
+    assert background.wait(HANG_S)
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_calls_go_on_with_the_default_and_the_winner_is_picked_up() -> None:
     work = declared()
     with tw.mode("tune", background=True):
         assert work.decide(1).rung == "default"
-        assert background.wait(60)
+        assert background.wait(HANG_S)
         assert (work.decide(1).rung, work.decide(1).config) == ("memory", {"steps": 1})
     assert work.decide(1).rung == "memory"
 
@@ -73,7 +74,7 @@ def test_the_winner_is_at_hand_without_a_look_at_the_disk(monkeypatch: pytest.Mo
     work = declared()
     with tw.mode("tune", background=True):
         work(1)
-        assert background.wait(60)
+        assert background.wait(HANG_S)
         monkeypatch.setattr(context, "current_store", None)
         assert work.decide(1).rung == "memory"
 
@@ -81,7 +82,7 @@ def test_the_winner_is_at_hand_without_a_look_at_the_disk(monkeypatch: pytest.Mo
 def test_a_switch_tunes_in_the_background_too() -> None:
     work = declared(switch=lambda: context.frame("tune", background=True))
     assert work.decide(1).rung == "default"
-    assert background.wait(60)
+    assert background.wait(HANG_S)
     assert work.decide(1).rung == "memory"
 
 
@@ -98,9 +99,9 @@ def test_nothing_is_tuned_twice_whatever_threads_ask() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert background.wait(60)
+    assert background.wait(HANG_S)
     ask()
-    assert background.wait(60)
+    assert background.wait(HANG_S)
     assert {n: len(found) for n, found in runs().items()} == {1: 1, 2: 1, 3: 1}
 
 
@@ -117,7 +118,7 @@ def test_one_child_at_a_time_measures(place: Path) -> None:
     with tw.mode("tune", background=True):
         for n in (1, 2, 3):
             made.decide(n)
-        assert background.wait(60)
+        assert background.wait(HANG_S)
     assert [one.name for one in place.iterdir()] == ["seen-1"]
 
 
@@ -126,7 +127,7 @@ def test_within_a_bucket_the_winner_is_picked_up_for_every_value() -> None:
     with tw.mode("tune", background=True):
         for n in (3, 4):
             work(n)
-        assert background.wait(60)
+        assert background.wait(HANG_S)
         assert {work.decide(n).rung for n in (3, 4, 5)} == {"memory"}
     assert len(runs()) == 1
 
@@ -149,7 +150,7 @@ def test_a_candidate_that_crashes_hurts_nobody() -> None:
     made = declared(work)
     with tw.mode("tune", background=True):
         made.decide(1)
-        assert background.wait(60)
+        assert background.wait(HANG_S)
         assert made.decide(1).config == {"steps": 4}
     assert {m.trial.outcome.kind for m in trials("beside") if isinstance(m.trial.outcome, Failure)} == {"crash"}
 
@@ -162,7 +163,7 @@ def test_a_child_that_breaks_is_logged_and_the_next_problem_is_tuned(
     with caplog.at_level(logging.WARNING), tw.mode("tune", background=True):
         work.decide(1)
         work.decide(2)
-        assert background.wait(60)
+        assert background.wait(HANG_S)
         assert [work.decide(n).rung for n in (1, 2)] == ["default", "memory"]
     assert "beside (n=1): its tuning in the background ended with exit code 7" in caplog.text
 
@@ -178,7 +179,7 @@ def test_what_cannot_be_forked_is_tuned_in_a_thread_of_the_program() -> None:
     made = declared(work, policy=tw.Policy(isolation="none", min_sample_s=1e-5))
     with tw.mode("tune", background=True):
         made.decide(1)
-        assert background.wait(60)
+        assert background.wait(HANG_S)
         assert made.decide(1).rung == "memory"
     assert where == {os.getpid()}
 
@@ -187,7 +188,7 @@ def test_what_cannot_be_forked_is_tuned_in_a_thread_of_the_program() -> None:
 def busy() -> Iterator[None]:
     """Keep the background busy for the length of the block."""
     gate = threading.Event()
-    background.submit(background.Job("gate", False, 1, lambda: True, lambda: gate.wait(60) and None, id, list))
+    background.submit(background.Job("gate", False, 1, lambda: True, lambda: gate.wait(HANG_S) and None, id, list))
     yield
     gate.set()
 
@@ -199,7 +200,7 @@ def test_arguments_that_the_program_has_changed_meanwhile_are_not_filed_under_th
         work.decide(kept)
         work.decide(changed)
         changed.append(3)
-    assert background.wait(60)
+    assert background.wait(HANG_S)
     assert set(runs()) == {1}
 
 
@@ -226,9 +227,9 @@ def test_what_finds_too_many_waiting_is_asked_for_again_by_a_later_call(monkeypa
                 time.sleep(0.001)  # until the gate is being waited for
             for n in (1, 2, 3):
                 work.decide(n)
-        assert background.wait(60)
+        assert background.wait(HANG_S)
         assert [work.decide(n).rung for n in (1, 2, 3)] == ["memory", "memory", "default"]
-        assert background.wait(60)
+        assert background.wait(HANG_S)
         assert work.decide(3).rung == "memory"
 
 
@@ -237,7 +238,7 @@ def test_time_in_the_background_counts_and_what_waits_is_dropped_once_it_is_spen
     with tw.mode("tune", background=True, total_seconds=1e-3):
         for n in (1, 2, 3):
             work.decide(n)
-        assert background.wait(60)
+        assert background.wait(HANG_S)
         work.decide(4)
         assert background.wait(0)
     assert set(runs()) == {1}
@@ -249,9 +250,9 @@ def test_a_thorough_block_tunes_in_the_background_what_a_usual_one_did() -> None
     for bounds, configs in (({"budget": 3}, 3), ({"thorough": True}, 8)):
         with tw.mode("tune", background=True, **bounds):
             work.decide(1)
-            assert background.wait(60)
+            assert background.wait(HANG_S)
             work.decide(1)
-            assert background.wait(60)
+            assert background.wait(HANG_S)
         assert len({m.trial.config["steps"] for m in trials("beside")}) == configs
 
 
@@ -262,12 +263,12 @@ def test_a_forked_child_of_the_program_tunes_for_itself() -> None:
         child = fork()
         if child == 0:
             try:
-                is_new = background.wait(0) and work.decide(1).rung == "default" and background.wait(60)
+                is_new = background.wait(0) and work.decide(1).rung == "default" and background.wait(HANG_S)
                 os._exit(0 if is_new and work.decide(1).rung == "memory" else 1)
             finally:
                 os._exit(2)
         assert os.waitpid(child, 0)[1] == 0
-    assert background.wait(60)
+    assert background.wait(HANG_S)
     assert len(runs()[1]) == 1  # one of the two has tuned, and the other has heard of it
 
 
@@ -277,7 +278,7 @@ def test_a_program_that_buries_its_children_itself_gets_its_winner() -> None:
     try:
         with tw.mode("tune", background=True):
             work.decide(1)
-            assert background.wait(60)
+            assert background.wait(HANG_S)
             assert work.decide(1).rung == "memory"
     finally:
         signal.signal(signal.SIGCHLD, before)
@@ -303,7 +304,7 @@ def test_the_child_and_what_it_started_die_with_a_program_that_is_killed(place: 
     others = measuring(place, process)
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG_S
     while any(procfs.is_alive(pid) for pid in others):
         assert time.monotonic() < deadline, others
         time.sleep(0.02)
@@ -313,5 +314,5 @@ def test_ctrl_c_is_for_the_program_and_the_child_goes_on(place: Path) -> None:
     process = start(place, 5)
     measuring(place, process)
     os.killpg(process.pid, signal.SIGINT)
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=HANG_S)
     assert out.split() == ["interrupted", "memory"]

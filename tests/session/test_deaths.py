@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import tunewise as tw
+from limits import HANG_S
 from tunewise.decision import Timing, canonical
 from tunewise.session import context
 
@@ -33,7 +34,7 @@ def start(log: Path, problem: int = 1) -> "subprocess.Popen[str]":
 
 
 def finish(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 0, err
     answer: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
     return answer

@@ -13,6 +13,7 @@ import pytest
 from loops import Loop
 
 import tunewise as tw
+from limits import HANG_S
 from tunewise.errors import DeterminismWarning, InvalidSetting, Nondeterministic
 from tunewise.models import Card, Columns, Leaf, Model, Number, Tree, save
 from tunewise.session import context
@@ -207,4 +208,4 @@ for _ in range(3):
     d.decide({"n": 1})
 assert len(asked) >= 3, asked
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=HANG_S)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tunewise as tw
+from limits import HANG_S
 from tunewise.decision import declaration as declaration_module
 from tunewise.decision import detect
 from tunewise.decision import hardware as hardware_module
@@ -158,7 +159,7 @@ def test_unchanged_in_twenty_fresh_processes_is_a_hit(tmp_path: Path, home: Path
     (tmp_path / "keyed_program.py").write_text(KEYED)
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
     tune = "import keyed_program; keyed_program.run.tune(8)"
-    subprocess.run([sys.executable, "-c", tune], env=environ, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", tune], env=environ, check=True, timeout=HANG_S)
     firsts = ["", "import json, decimal", "import numpy", "import sqlite3, asyncio"]
     rungs = []
     for turn in range(20):
@@ -166,7 +167,7 @@ def test_unchanged_in_twenty_fresh_processes_is_a_hit(tmp_path: Path, home: Path
         cwd = tmp_path if turn % 2 else Path("/")
         fresh = {**environ, "PYTHONHASHSEED": str(turn)}
         done = subprocess.run(
-            [sys.executable, "-c", code], env=fresh, cwd=cwd, capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", code], env=fresh, cwd=cwd, capture_output=True, text=True, timeout=HANG_S
         )
         assert done.returncode == 0, done.stderr
         rungs.append(done.stdout.strip())

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
+
 pytest.importorskip("mypy", reason="its type stubs say what other systems have: pip install mypy")
 SYSTEMS = ["win32", "darwin"]
 IMITATED = """
@@ -42,7 +44,7 @@ def run(system: str, program: str, isolation: str = "worker") -> str:
     here = Path(__file__).parent
     command = [sys.executable, "-c", IMITATED + program, system, isolation]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])}
-    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 

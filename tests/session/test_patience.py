@@ -13,6 +13,7 @@ import pytest
 from loops import Loop
 
 import tunewise as tw
+from limits import HANG_S
 from tunewise.session import context, on_call
 from tunewise.session.events import Stopping
 from tunewise.session.recall import trials, winners
@@ -39,7 +40,7 @@ def told(process: "subprocess.Popen[str]", lines: int) -> list[dict[str, Any]]:
 
 
 def finish(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
-    out, err = process.communicate("\n", timeout=120)
+    out, err = process.communicate("\n", timeout=HANG_S)
     assert process.returncode == 0, err
     return [json.loads(line) for line in out.splitlines()]
 

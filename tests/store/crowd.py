@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import guardian
+from limits import HANG_S
 
 _FORK = multiprocessing.get_context("fork")
 
 
-def crowd(count: int, work: Callable[..., Any], *args: Any, limit_s: float = 120.0) -> list[Any]:
+def crowd(count: int, work: Callable[..., Any], *args: Any, limit_s: float = HANG_S) -> list[Any]:
     """Run `work(place, *args)` in `count` processes that start together; return what each gave, errors as text."""
     results: Any = _FORK.SimpleQueue()
     start, parent = _FORK.Event(), os.getpid()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
 from tunewise.decision import Failure, Trial, Verdict
 from tunewise.errors import InvalidFile, NotFound, StoreError
 from tunewise.store import Backup, PostgresStore, Sign, SqliteStore, backup, exchange, migrate, restore
@@ -221,7 +222,7 @@ def test_place_without_room_is_named_and_the_older_backup_stays(place, tmp_path)
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=HANG_S,
     )
     assert ran.stdout.startswith(f"{tmp_path / 'b.sqlite3'} cannot be written: ")
     assert (tmp_path / "b.sqlite3").read_text() == "older"

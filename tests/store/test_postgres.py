@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import HANG_S
 from tunewise.decision import Environment, Part, Problem, Subject
 from tunewise.errors import StoreError
 from tunewise.store import (
@@ -238,7 +239,7 @@ def test_pruning_while_others_add_fails_nobody(store, url):
         store.prune(Prune(decision="gemm"))
     stop.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(HANG_S)
     assert errors == []
 
 

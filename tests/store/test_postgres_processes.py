@@ -8,6 +8,7 @@ import time
 import pytest
 from crowd import Victim, crowd, errors
 
+from limits import HANG_S
 from tunewise.store import PostgresStore, SafeStore
 from tunewise.testing.store_contract import subject, timed, won
 
@@ -247,10 +248,10 @@ def test_others_hear_what_is_concluded_and_its_author_does_not(url):
     author = PostgresStore(url, heard=lambda name: mine.append(name) if name else None)
     listening.trials(subject())
     author.trials(subject())
-    assert ready.wait(10)
+    assert ready.wait(HANG_S)
     author.add(subject("quiet"), [timed(8)])
     author.conclude(subject("loud"), won())
-    assert news.wait(10)
+    assert news.wait(HANG_S)
     assert heard == [None, "loud"]
     assert mine == []
     listening.close()
@@ -266,11 +267,11 @@ def test_listener_hears_again_after_the_server_restarted(url, server):
 
     listening = PostgresStore(url, heard=hear)
     listening.trials(subject())
-    assert ready.wait(10)
+    assert ready.wait(HANG_S)
     server.stop("immediate")
     server.start()
     author = PostgresStore(url)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG_S
     while not news.wait(0.2):
         author.conclude(subject("after"), won())
         assert time.monotonic() < deadline

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from crowd import crowd, errors
 
 import tunewise as tw
+from limits import HANG_S
 from tunewise import settings
 from tunewise.cli.app import app
 from tunewise.decision import Environment, Part
@@ -43,7 +44,7 @@ def test_answer_at_hand_is_dropped_when_another_process_concludes(url, decision)
     assert decision.decide(features).config["tile"] == 8
     for tile in (16, 32):
         assert errors(crowd(1, _conclude, url, about, tile)) == []
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HANG_S
         while decision.decide(features).config["tile"] != tile:
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -194,7 +195,7 @@ def test_program_that_cannot_log_in_says_nothing_of_the_user_or_the_password(url
         env={"TUNEWISE_HOME": str(home), "TUNEWISE_STORE": guest},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

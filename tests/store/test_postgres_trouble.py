@@ -10,6 +10,7 @@ import postgres_server
 import pytest
 from crowd import crowd, errors
 
+from limits import HANG_S, stretched
 from tunewise.errors import InvalidSetting, StoreError, UnreachableStore
 from tunewise.formats.records import Record
 from tunewise.settings import parse_place
@@ -29,7 +30,7 @@ def store(url):
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(server_module, "KEEP_S", 0.05)
-    monkeypatch.setattr(keeping, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(keeping, "PATIENCE_S", stretched(1.0))
 
 
 def _name(url):
@@ -52,7 +53,7 @@ def _locks(server, url):
     return [pid for (pid,) in found]
 
 
-def _until(holds, limit_s=20.0):
+def _until(holds, limit_s=HANG_S):
     deadline = time.monotonic() + limit_s
     while not holds():
         assert time.monotonic() < deadline
@@ -64,7 +65,7 @@ def test_server_that_stops_replying_costs_a_bounded_time_and_no_fact(store):
     safe = SafeStore(store, warn=told.append, retry_s=0.0)
     safe.add(subject(), [timed(1)])
     session = _ask(store, "SELECT pg_backend_pid()")
-    store._server._db.limit_s = 0.3
+    store._server._db.limit_s = stretched(0.3)
     os.kill(session, signal.SIGSTOP)
     try:
         safe.add(subject(), [timed(2)])
@@ -127,7 +128,7 @@ def test_server_that_restarts_makes_nobody_tune_what_another_is_tuning(url, serv
     is_begun = multiprocessing.get_context("fork").Event()
 
     def restart():
-        is_begun.wait(20)
+        is_begun.wait(HANG_S)
         time.sleep(0.5)
         server.stop("immediate")
         server.start()
@@ -179,7 +180,7 @@ def test_listener_that_hears_nothing_finds_out_that_it_was_cut_off(url, monkeypa
     store.trials(subject())
     _until(lambda: heard == [None] and store._listener._db is not None)
     session = store._listener._db.info.backend_pid
-    store._listener._db.limit_s = 0.3
+    store._listener._db.limit_s = stretched(0.3)
     os.kill(session, signal.SIGSTOP)
     try:
         _until(lambda: heard == [None, None])

@@ -13,6 +13,7 @@ import warnings
 import pytest
 from crowd import crowd, errors
 
+from limits import HANG_S
 from tunewise.errors import StoreError, StoreWarning, UnreachableStore
 from tunewise.store import (
     LayeredStore,
@@ -155,7 +156,7 @@ def test_program_without_any_home_runs_with_one_warning(tmp_path):
         "print(len(store.trials(subject())))\n"
     )
     env = {"TUNEWISE_HOME": "/proc/nowhere", "PATH": os.environ["PATH"]}
-    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=HANG_S)
     assert done.stdout.strip() == "2"
     assert done.stderr.count("StoreWarning:") == 1
 
@@ -387,7 +388,7 @@ def test_what_waits_is_written_although_the_program_writes_nothing_more(tmp_path
     store = make()
     store.add(subject(), [timed(1)])
     (tmp_path / "home").unlink()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG_S
     while not (tmp_path / "home" / FILE_NAME).exists() or not SqliteStore(tmp_path / "home").trials(subject()):
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from limits import HANG_S
 from tunewise import errors
 from tunewise.workloads import find, names
 
@@ -26,7 +27,7 @@ def test_unknown_name_suggests_a_near_one():
 
 
 def run(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S)
 
 
 def test_listing_imports_no_numpy():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from kernel_cases import CASES
 
+from limits import HANG_S
 from tunewise import errors
 
 SAMPLED = 28
@@ -46,7 +47,7 @@ def test_every_way_to_compile_agrees_with_numpy(case):
 def run_fenced(case, count):
     script = Path(__file__).parent / "fenced.py"
     done = subprocess.run(
-        [sys.executable, str(script), case.module, str(count), "1"], capture_output=True, text=True, timeout=1200
+        [sys.executable, str(script), case.module, str(count), "1"], capture_output=True, text=True, timeout=HANG_S
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) == 2 * len(case.shapes) * (count + 1)

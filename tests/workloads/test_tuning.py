@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from limits import HANG_S
 from tunewise.workloads import names
 
 PROBLEMS = {
@@ -41,7 +42,7 @@ def test_another_process_remembers_what_one_tuned(name, tmp_path, request):
     def run(code):
         command = [sys.executable, "-c", code, name, json.dumps(PROBLEMS[name])]
         environment = {**os.environ, "TUNEWISE_HOME": str(tmp_path)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S)
         assert done.returncode == 0, done.stderr[-2000:]
         return json.loads(done.stdout)
 
