@@ -424,7 +424,7 @@ def test_every_worker_starts_with_the_random_numbers_of_the_tuner(tmp_path: Path
 
 TUNER = """
     import sys, os
-    sys.path.insert(0, {tests!r})
+    sys.path[:0] = {paths!r}
     from pathlib import Path
     import faults
     from tunewise.decision import Policy
@@ -455,9 +455,10 @@ def test_a_check_survives_the_death_of_the_zygote(open_with: Callable[..., Isola
 def kill_a_tuner(scratch: Path) -> list[int]:
     """Start a tuner, kill it while a config with a daemon runs, and return what is still alive ten seconds later."""
     scratch.mkdir()
-    script = textwrap.dedent(TUNER).format(tests=str(Path(__file__).parent), scratch=str(scratch))
+    script = textwrap.dedent(TUNER).format(paths=sys.path, scratch=str(scratch))
     with subprocess.Popen([sys.executable, "-c", script]) as tuner:
-        assert eventually((scratch / "ready").exists)
+        assert eventually(lambda: (scratch / "ready").exists() or tuner.poll() is not None)
+        assert tuner.poll() is None
         tuner.kill()
     pids = noted(scratch)
     assert len(pids) == 3
