@@ -1,5 +1,6 @@
 """Every test gets a home of its own, so that nothing a test remembers outlives it."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +12,15 @@ from tunewise.decision.opencl import devices, survey
 from tunewise.errors import MissingPart
 from tunewise.settings import VARIABLES
 
+# What decides how text for people is drawn, besides the stream that it goes to.
+_OF_TERMINALS = ("COLUMNS", "LINES", "TERM", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+
 
 def pytest_configure() -> None:
-    """Let nothing that this process starts outlive it, not even where it is killed."""
+    """Forget whose terminal and account this is, and let nothing that this process starts outlive it."""
+    for name in _OF_TERMINALS:
+        os.environ.pop(name, None)
+    os.umask(0o022)
     guardian.watch()
 
 

@@ -132,7 +132,7 @@ def test_service_file_names_the_server(url, server, tmp_path, monkeypatch):
     file.write_text(f"[team]\nhost={server.place}\ndbname={name}\nuser=owner\n")
     monkeypatch.setenv("PGSERVICEFILE", str(file))
     for place in ("service=team", "postgresql:///?service=team"):
-        store = open_store(settings.load({"HOME": "/nowhere", "TUNEWISE_STORE": place}))
+        store = open_store(settings.load({"HOME": str(tmp_path), "TUNEWISE_STORE": place}))
         store.add(subject(), [timed(8)])
         assert store.info().place == f"postgresql:///{name} on {server.place}:5432"
         store.close()
