@@ -46,6 +46,7 @@ VARIABLES: dict[str, str] = {
     "CC": "the C compiler for C kernels",
     "XDG_CACHE_HOME": "where TUNEWISE_HOME lies when it is not set",
     "HOME": "where XDG_CACHE_HOME lies when it is not set",
+    "USERPROFILE": "on Windows: what HOME is elsewhere",
 }
 
 

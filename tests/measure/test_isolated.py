@@ -182,7 +182,11 @@ def test_output_of_one_config_is_not_charged_to_the_next(open_with: Callable[...
 def test_a_hundred_megabytes_of_output_never_reach_the_tuner(
     open_with: Callable[..., Isolated], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = open_with(Policy(timeout_s=HANG_S)).first({"fault": "100 MB of output"})
+    def flood(scratch: Path) -> None:
+        for _ in range(10):
+            faults.FAULTS["10 MB of output"].act(scratch)
+
+    outcome = open_with(Policy(timeout_s=HANG_S), flood=flood).first({"fault": "flood"})
     assert isinstance(outcome, Timing)
     assert capfd.readouterr() == ("", "")
 
