@@ -39,13 +39,13 @@ def work(n, *, tile):
 """
 
 
-def run(system: str, program: str, isolation: str = "worker") -> str:
+def run(system: str, program: str, isolation: str = "worker", code: int = 0) -> str:
     """Run a program where everything looks as on another system; return what it prints."""
     here = Path(__file__).parent
     command = [sys.executable, "-c", IMITATED + program, system, isolation]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])}
     ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == code, ran.stdout + ran.stderr
     return ran.stdout
 
 
@@ -168,3 +168,17 @@ for verb in ("explain", "tune"):
     assert "measuring in worker processes needs Linux" in tuned
     assert tuned.endswith("exit code 1\n")
     assert "Traceback" not in tuned
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_fleet_says_in_one_sentence_what_it_needs(system: str, tmp_path: Path) -> None:
+    (tmp_path / "sized.py").write_text(DECLARED)
+    plan = f'kind = "tune"\n[[work]]\ntarget = "{tmp_path / "sized.py"}:sized"\ngrid = {{n = [3]}}\n'
+    (tmp_path / "plan.toml").write_text(plan)
+    program = f"""
+import runpy
+sys.stderr = sys.stdout
+sys.argv = ["tunewise", "fleet", "run", r"{tmp_path / "plan.toml"}"]
+runpy.run_module("tunewise", run_name="__main__")
+"""
+    assert f"error: a fleet needs Linux 5.3 or newer, and this is {system}" in run(system, program, code=1)

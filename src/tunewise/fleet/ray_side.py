@@ -3,10 +3,11 @@
 import importlib
 import logging
 import socket
+import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tunewise import settings
+from tunewise import settings, system
 from tunewise.errors import MissingPart, NotFound
 from tunewise.fleet.actor import DeviceActor
 
@@ -16,7 +17,9 @@ _THREADS = 4  # of an actor: one works, the others answer how it goes
 
 
 def ray() -> Any:
-    """Return Ray; raises MissingPart if it is not installed."""
+    """Return Ray; raises MissingPart if it is not installed, or the system has no worker processes to measure in."""
+    if not system.has_worker_processes():
+        raise MissingPart(f"a fleet needs Linux 5.3 or newer, and this is {sys.platform}; start it on Linux")
     try:
         return importlib.import_module("ray")
     except ImportError as error:
