@@ -19,6 +19,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 MEASURING: tuple[Mode, ...] = ("tune", "collect")
 OnDeterministic = Literal["error", "warn"]
 RANKS_LIMIT_S = 120.0
+Trust = Literal["own", "host", "all"]
 Place = Path | str  # of a store: its directory or file, or the address of a PostgreSQL database
 
 _ADDRESS = re.compile(r"(?:postgres(?:ql)?://|service=)")
@@ -40,6 +41,7 @@ VARIABLES: dict[str, str] = {
     "TUNEWISE_ON_DETERMINISTIC": "what tuning does where PyTorch is to be deterministic: error (the default), warn",
     "TUNEWISE_PINS": f"files of answers that are frozen (made by `tunewise pin`), separated by {os.pathsep!r}",
     "TUNEWISE_RANKS_LIMIT_S": "seconds in which the ranks of a job must agree on a problem (default: 120)",
+    "TUNEWISE_TRUST": "whose verdicts in a shared store answer: own, host (this machine's), all (the default)",
     "TUNEWISE_SIGNS": "whether runs and look-ups tell the store what they are at, for the live page: on, off",
     "TUNEWISE_EVENTS": "file that every event is written to as a line of JSON, or stderr",
     "TUNEWISE_EVENTS_LEVEL": "from which level on events are written: debug, info (the default), warning",
@@ -68,6 +70,7 @@ class Settings:
     on_deterministic: OnDeterministic = "error"
     pins: tuple[Path, ...] = ()
     ranks_limit_s: float = RANKS_LIMIT_S
+    trust: Trust = "all"
     signs: bool = True
     events: Target | None = None
     events_level: Level = "info"
@@ -120,6 +123,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         on_deterministic=parse_on_deterministic(env.get("TUNEWISE_ON_DETERMINISTIC") or "error"),
         pins=_paths("TUNEWISE_PINS", env),
         ranks_limit_s=parse_limit(env.get("TUNEWISE_RANKS_LIMIT_S") or RANKS_LIMIT_S),
+        trust=parse_trust(env.get("TUNEWISE_TRUST") or "all"),
         signs=parse_switch(env.get("TUNEWISE_SIGNS") or "on", "TUNEWISE_SIGNS"),
         events=parse_events(env["TUNEWISE_EVENTS"]) if env.get("TUNEWISE_EVENTS") else None,
         events_level=parse_events_level(env.get("TUNEWISE_EVENTS_LEVEL") or "info"),
@@ -216,6 +220,15 @@ def parse_events_level(text: str) -> Level:
         if text == word:
             return word
     raise InvalidSetting(f"TUNEWISE_EVENTS_LEVEL={text!r} is not one of {', '.join(allowed)}")
+
+
+def parse_trust(text: str) -> Trust:
+    """Return whose verdicts answer; raises InvalidSetting for any other word."""
+    allowed: tuple[Trust, ...] = get_args(Trust)
+    for word in allowed:
+        if text == word:
+            return word
+    raise InvalidSetting(f"TUNEWISE_TRUST={brief(text)} is not one of {', '.join(allowed)}")
 
 
 def parse_on_deterministic(text: str) -> OnDeterministic:

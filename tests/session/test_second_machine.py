@@ -61,7 +61,7 @@ def tuned(about: Subject, store: Store, *, fails: Config | None = None, **plan: 
 
 
 def won(config: Config, **more: Any) -> Verdict:
-    return Verdict("win", DEFAULT, config, (2.0,), (1.0,), 2.0, 0.01, evaluations=9, run="r", **more)
+    return Verdict("win", DEFAULT, config, (2.0,) * 10, (1.0,) * 10, 2.0, 0.01, evaluations=9, run="r", **more)
 
 
 def proposals(result: Tuning) -> tuple[Proposal, ...]:

@@ -12,7 +12,7 @@ from tunewise.decision import Config, Problem, Scalar, Timing, canonical, merged
 from tunewise.decision.draws import Draw, LogUniform, drawn
 from tunewise.heuristics import Heuristic
 from tunewise.heuristics.shipped import DATA, MODEL
-from tunewise.session import Decision, load_heuristic
+from tunewise.session import Decision, evidence, load_heuristic
 from tunewise.session.context import current_store
 from tunewise.session.events import Listener
 
@@ -166,6 +166,6 @@ def _times(decision: Decision, problem: Features) -> dict[str, float]:
 
 def _won_s(decision: Decision, problem: Features, default_s: float | None) -> float | None:
     """Return the seconds of what won against the default last, in terms of the default's; None where nothing did."""
-    verdicts = current_store().verdicts(decision.subject(decision.problem(problem)))
+    verdicts = evidence.answering(current_store().verdicts(decision.subject(decision.problem(problem))))
     wins = [verdict for verdict in verdicts if verdict.ending == "win"]
     return default_s / wins[-1].gain if wins and default_s is not None else None

@@ -5,6 +5,7 @@ from tunewise.decision.check import NO_CHECK, Args, Check
 from tunewise.decision.declaration import CHOICE, Declaration
 from tunewise.decision.facts import AttentionFact, Fact, MatmulFact, ReductionFact
 from tunewise.decision.hardware import Environment, Hardware, Part, detect, environment
+from tunewise.decision.origin import Origin
 from tunewise.decision.params import Param, Scalar, Value, boolean, integer, permutation, pow2
 from tunewise.decision.policy import Policy
 from tunewise.decision.problem import Feature, Problem
@@ -58,6 +59,7 @@ __all__ = [
     "Space",
     "Subject",
     "Timing",
+    "Origin",
     "Trial",
     "Value",
     "Verdict",

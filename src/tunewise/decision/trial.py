@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 from tunewise.decision import canonical
 from tunewise.decision.hardware import Environment
+from tunewise.decision.origin import Origin
 from tunewise.decision.problem import Problem
 from tunewise.decision.space import Config
 
@@ -80,6 +81,7 @@ class Trial:
     source: str = ""  # the strategy, heuristic or file that proposed it
     run: str = ""  # the tuning run it belongs to
     at: float = 0.0  # seconds since the epoch, for people only: nothing is decided by it
+    origin: Origin = field(default="own", compare=False)  # told by the store that was read, and not kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ class Verdict:
     detail: str = ""
     at: float = 0.0
     proposals: tuple[Proposal, ...] = ()  # of users, memory and heuristics, for the record
+    origin: Origin = field(default="own", compare=False)  # told by the store that was read, and not kept
 
     @property
     def winner(self) -> Config:

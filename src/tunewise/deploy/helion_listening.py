@@ -1,11 +1,11 @@
 """Listening to Helion's own searches: every config they benchmark goes into our store, and so does what they chose."""
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tunewise.decision.origin import run_id
 from tunewise.deploy import helion_memory as memory
 from tunewise.deploy.helion_guard import or_none
 from tunewise.deploy.helion_problem import Call, single_call
@@ -16,7 +16,7 @@ class Ear:
     """Hears the searches for one call; `run` names them in the store."""
 
     call: Call
-    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    run: str = field(default_factory=run_id)
 
     def hear(self, search: Any, results: Any) -> None:
         """Remember results, as what a search proposed."""

@@ -2,7 +2,6 @@
 
 import logging
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -10,6 +9,7 @@ from typing import Any
 
 from tunewise import search
 from tunewise.decision import Config, Failure, Outcome, Places, Proposal, Timing, Trial, Verdict, merged
+from tunewise.decision.origin import run_id
 from tunewise.decision.trial import Ending
 from tunewise.deploy import helion_memory as memory
 from tunewise.deploy.helion_problem import Call
@@ -295,5 +295,5 @@ def _resumed(call: Call) -> tuple[str, int]:
     past = store.trials(call.subject)
     last = past[-1].run if past else ""
     if not last or last in {verdict.run for verdict in store.verdicts(call.subject)}:
-        return uuid.uuid4().hex, 0
+        return run_id(), 0
     return last, len({str(sorted(trial.config.items())) for trial in past if trial.run == last})

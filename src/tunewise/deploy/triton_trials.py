@@ -2,12 +2,12 @@
 
 import math
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tunewise.decision import Config, Failure, Outcome, Problem, Subject, Timing, Trial, Verdict
+from tunewise.decision.origin import run_id
 from tunewise.deploy.triton_configs import TritonConfig, key_of
 from tunewise.deploy.triton_kernel import POLICY, Kernel
 from tunewise.session import context
@@ -61,7 +61,7 @@ def keep(asked: Asked, heard: Heard) -> int:
 
 def trials_of(kernel: Kernel, heard: Heard) -> Iterator[Trial]:
     """Yield one trial for each config that was timed or failed, all of one run."""
-    run, now = uuid.uuid4().hex, time.time()
+    run, now = run_id(), time.time()
     for config, timing in heard.configs_timings.items():
         yield Trial(kernel.menu.config_of(config), outcome_of(timing), SOURCE, run, now)
 

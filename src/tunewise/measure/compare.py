@@ -35,14 +35,14 @@ def compare(pair: Callable[[int | None], tuple[float, float]], *, pairs: int | N
     number instead; where there are fewer than seven, every one of them must be won.
     """
     if pairs is not None:
-        return _judge([pair(None) for _ in range(pairs)], max(0.01, sign_test(pairs, pairs)))
-    quick = _judge([pair(1) for _ in range(LOOKS[0][0])], LOOKS[0][1])
+        return judged([pair(None) for _ in range(pairs)], max(0.01, sign_test(pairs, pairs)))
+    quick = judged([pair(1) for _ in range(LOOKS[0][0])], LOOKS[0][1])
     if quick.is_win and quick.gain >= 1 + CLEAR:
         return quick
     taken: list[tuple[float, float]] = []
     for count, threshold in LOOKS:
         taken += [pair(None) for _ in range(count - len(taken))]
-        verdict = _judge(taken, threshold)
+        verdict = judged(taken, threshold)
         if verdict.is_win or verdict.gain < 1 + MARGIN:  # what does not show by now is not worth more pairs
             break
     return verdict
@@ -53,7 +53,8 @@ def sign_test(wins: int, trials: int) -> float:
     return sum(comb(trials, k) for k in range(wins, trials + 1)) / 2**trials if trials else 1.0
 
 
-def _judge(taken: Sequence[tuple[float, float]], threshold: float) -> Comparison:
+def judged(taken: Sequence[tuple[float, float]], threshold: float) -> Comparison:
+    """Return what pairs of (incumbent, challenger) say; a win needs a p-value of at most the threshold."""
     ratios = [incumbent / challenger for incumbent, challenger in taken]
     wins = sum(ratio > 1 for ratio in ratios)
     p_value, gain = sign_test(wins, sum(ratio != 1 for ratio in ratios)), median(ratios)

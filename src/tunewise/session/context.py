@@ -16,7 +16,7 @@ from tunewise.errors import InvalidSetting
 from tunewise.formats.pins import read as read_pins
 from tunewise.session import amounts, determinism
 from tunewise.session.events import Listener, ignore
-from tunewise.settings import Mode, OnDeterministic
+from tunewise.settings import Mode, OnDeterministic, Trust
 from tunewise.store import Store, hasty, open_store, renew_in_children
 
 
@@ -121,6 +121,7 @@ def configure(
     ranks_limit_s: float | None = None,
     on_deterministic: OnDeterministic | None = None,
     pins: Iterable[str | Path] | None = None,
+    trust: Trust | None = None,
     signs: bool | None = None,
     events: str | Path | None = None,
     events_level: str | None = None,
@@ -132,10 +133,11 @@ def configure(
     heuristics that may answer, and `log_path` is where AutoHeuristic logs go; `opencl_device` is the device that
     OpenCL kernels run on, and `ranks_limit_s` in how many seconds the ranks of a job must agree on a problem;
     `on_deterministic` is what tuning does where nothing may be measured, `error` or `warn`, and `pins` are files of
-    frozen answers; with `signs=False` runs and look-ups do not tell the store what they are at. `events` is a file that
-    every event is written to as a line of JSON, or `stderr`, from `events_level` on: `debug`, `info`, `warning`. What
-    is left out falls back to the environment, which is read again. Answers kept in memory are dropped. Raises
-    InvalidSetting, or InvalidFile for a pins file that is none.
+    frozen answers; `trust` says whose verdicts in a shared store answer: `own`, those of this home; `host`, also those
+    of this machine; or `all`. With `signs=False` runs and look-ups do not tell the store what they are at. `events` is
+    a file that every event is written to as a line of JSON, or `stderr`, from `events_level` on: `debug`, `info`,
+    `warning`. What is left out falls back to the environment, which is read again. Answers kept in memory are dropped.
+    Raises InvalidSetting, or InvalidFile for a pins file that is none.
     """
     fresh = settings.load()
     if home is not None:  # with its own store: what an argument says counts before the environment
@@ -158,6 +160,8 @@ def configure(
         fresh = replace(fresh, on_deterministic=settings.parse_on_deterministic(on_deterministic))
     if pins is not None:
         fresh = replace(fresh, pins=_sound_pins(pins))
+    if trust is not None:
+        fresh = replace(fresh, trust=settings.parse_trust(trust))
     if signs is not None:
         fresh = replace(fresh, signs=bool(signs))
     if events is not None:

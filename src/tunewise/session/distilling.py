@@ -7,6 +7,7 @@ from math import inf
 from tunewise.decision import Config, Outcome, Subject, Timing, canonical, merged
 from tunewise.errors import InvalidData, NotFound
 from tunewise.heuristics.table_building import Built, Known, build
+from tunewise.session import evidence
 from tunewise.session.recall import unknown
 from tunewise.store import Store
 
@@ -72,7 +73,7 @@ def _measured(store: Store, subject: Subject, configs: dict[str, Config]) -> _Me
         key = canonical.encode(dict(sorted(trial.config.items())))
         configs.setdefault(key, dict(trial.config))
         outcomes.setdefault(key, []).append(trial.outcome)
-    verdicts = [verdict for verdict in store.verdicts(subject) if verdict.ending != "failed"]
+    verdicts = [verdict for verdict in evidence.answering(store.verdicts(subject)) if verdict.ending != "failed"]
     winner = canonical.encode(dict(sorted(verdicts[-1].winner.items()))) if verdicts else None
     if winner is not None:
         configs.setdefault(winner, dict(verdicts[-1].winner))

@@ -13,6 +13,7 @@ from tunewise.formats.records import Record
 from tunewise.heuristics.table_findings import findings_of
 from tunewise.heuristics.table_reading import is_table, load_table
 from tunewise.models.whole import read_bounded
+from tunewise.session import evidence
 from tunewise.session.recall import unknown
 from tunewise.store import Store
 from tunewise.store.exchange import shareable
@@ -66,7 +67,7 @@ def _winners(decision: str, store: Store) -> Told:
 
 def _winner(store: Store, subject: Subject) -> tuple[bool, Finding] | None:
     """Return what won on a subject, and whether a tuning run says so; None where nothing ran."""
-    verdicts = [verdict for verdict in store.verdicts(subject) if verdict.ending != "failed"]
+    verdicts = [verdict for verdict in evidence.answering(store.verdicts(subject)) if verdict.ending != "failed"]
     timed = [trial for trial in _of(store, subject) if isinstance(trial.outcome, Timing)]
     if verdicts:
         outcomes = [trial.outcome for trial in timed if trial.config == verdicts[-1].winner]

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
 
+from tunewise import settings
 from tunewise.decision import Answer, Config, Declaration, Problem, Rung, Subject, Verdict
 from tunewise.heuristics import Expert, Heuristic
-from tunewise.session import pins, priors, shelf
+from tunewise.session import evidence, pins, priors, shelf
 from tunewise.session.learned import answered, why_nobody, why_nothing_learned
 from tunewise.session.seeding import promoted
 from tunewise.settings import Mode
@@ -102,11 +103,12 @@ def remembered(question: Question) -> Answer | None:
 
 
 def in_force(verdicts: Sequence[Verdict], declaration: Declaration) -> Verdict | None:
-    """Return the latest verdict that still holds, or None.
+    """Return the verdict that answers, or None: the latest of this home that holds, or else the latest of others.
 
-    A winner that is no longer in the space does not, and neither does a tie or failure of what was the default then.
+    A winner that is no longer in the space does not hold, a tie or failure of what was the default then does not, and
+    neither does a verdict that its samples do not show, or of an origin that is not trusted.
     """
-    for verdict in reversed(verdicts):
+    for verdict in reversed(evidence.answering(verdicts)):
         is_past = verdict.ending != "win" and verdict.incumbent != declaration.default
         if verdict.winner in declaration.space and not is_past:
             return verdict
@@ -206,7 +208,11 @@ def unlike(question: Question) -> str:
 
 
 def _why_unknown(question: Question) -> str:
-    if question.store.verdicts(question.subject):
+    verdicts = question.store.verdicts(question.subject)
+    if verdicts:
+        reason = evidence.why_not(verdicts[-1], settings.current().trust)
+        if reason is not None:
+            return f"the remembered verdict does not answer: {reason}{_begun_with(question)}"
         return "the remembered winner is no longer in the space, or what was tuned against is no longer the default"
     trials = question.store.trials(question.subject)
     if trials:

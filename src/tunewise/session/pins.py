@@ -11,7 +11,7 @@ from tunewise.decision import Answer, Declaration, Problem, Subject, Verdict, de
 from tunewise.errors import InvalidFile, NotFound, PinsWarning
 from tunewise.formats import pins as files
 from tunewise.formats.pins import PinnedAnswer
-from tunewise.session import context
+from tunewise.session import context, evidence
 from tunewise.session.recall import unknown
 from tunewise.store import Store, renew_in_children
 
@@ -130,7 +130,7 @@ def _verdicts(store: Store, decisions: Iterable[str]) -> Iterable[tuple[Subject,
         for subject in store.subjects(decision):
             there = files.facts_of_device(subject.environment.must)
             is_elsewhere = there.get("hardware.kind") == "cpu" and there != here
-            verdicts = [] if is_elsewhere else store.verdicts(subject)
+            verdicts = [] if is_elsewhere else evidence.answering(store.verdicts(subject))
             if verdicts:
                 yield subject, verdicts[-1]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf, log
 
 from tunewise.decision import Config, Outcome, Places, Problem, Space, Subject, Trial, Verdict, merged
-from tunewise.session import shelf
+from tunewise.session import evidence, shelf
 from tunewise.store import Store
 
 MOST = 12  # how many other problems are told; a search learns little from a thirteenth
@@ -40,7 +40,7 @@ def of(store: Store, subject: Subject, space: Space) -> Iterator[Prior]:
     """Yield what is known of the same decision elsewhere, the nearest problem on the most similar machine first."""
     told = 0
     for other in nearest(store, subject):
-        trials = _summed(store.trials(other), space)
+        trials = summed(store.trials(other), space)
         if trials and told < MOST:
             told += 1
             yield Prior(other.digest, trials)
@@ -58,7 +58,9 @@ def winners(
 
     With `only_same` those of the very same problem on other machines are all looked at, and no others.
     """
-    found: list[Winner] = []
+    found = [] if only_same else _of_others(store, subject, default)[:most]
+    if len(found) == most:
+        return found
     for other in _same(store, subject) if only_same else nearest(store, subject)[:MOST]:
         verdict = next(reversed(store.verdicts(other)), None)
         known = [default, *(winner.config for winner in found)]
@@ -67,6 +69,16 @@ def winners(
             found.append(Winner(_whose(subject, other), verdict.winner, _where(subject, other, verdict), is_same))
         if len(found) == most:
             break
+    return found
+
+
+def _of_others(store: Store, subject: Subject, default: Config | None) -> list[Winner]:
+    """Return what won for the very same subject as others have measured it, the latest first, each config once."""
+    found: list[Winner] = []
+    for verdict in reversed(store.verdicts(subject)):
+        known = [default, *(winner.config for winner in found)]
+        if verdict.origin != "own" and verdict.ending == "win" and verdict.winner not in known:
+            found.append(Winner("memory", verdict.winner, shelf.shown(_done(verdict)), True))
     return found
 
 
@@ -89,11 +101,18 @@ def _whose(ours: Subject, theirs: Subject) -> str:
 
 def _where(ours: Subject, theirs: Subject, verdict: Verdict) -> str:
     """Return what the winner did and where that differs from here: values of problems, but only names of the rest."""
-    did = f"won {verdict.gain:.2f}x over the default" if verdict.ending == "win" else "was the default"
+    did = _done(verdict)
     problem = f" for {theirs.problem}" if theirs.problem != ours.problem else ""
     names = [name for name in ours.difference(theirs) if not name.startswith("problem.")]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return shelf.shown(did + problem + (f" with another {', '.join(names[:_NAMED])}{more}" if names else ""))
+
+
+def _done(verdict: Verdict) -> str:
+    """Return in words what the winner of a verdict did."""
+    gain = evidence.gain_in(verdict)
+    won = "won over the default" if gain is None else f"won {gain:.2f}x over the default"
+    return won if verdict.ending == "win" else "was the default"
 
 
 def _distance(ours: Subject, theirs: Subject) -> tuple[float, int, str]:
@@ -116,7 +135,7 @@ def _log_distance(ours: Mapping[str, float], theirs: Mapping[str, float]) -> flo
     return total
 
 
-def _summed(trials: Sequence[Trial], space: Space) -> list[Trial]:
+def summed(trials: Sequence[Trial], space: Space) -> list[Trial]:
     """Return one trial a config that our space has too, in the order they were first measured."""
     parts: dict[Places, list[Outcome]] = {}
     firsts: dict[Places, Trial] = {}

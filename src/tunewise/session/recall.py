@@ -7,6 +7,7 @@ from typing import Any
 
 from tunewise.decision import Failure, Miss, Problem, Subject, Trial, Verdict
 from tunewise.errors import InvalidProblem, NotFound
+from tunewise.session import evidence
 from tunewise.session.context import current_store
 
 
@@ -27,12 +28,13 @@ class Measured:
 
 
 def winners(decision: str, like: Mapping[str, Any] | None = None) -> list[Winner]:
-    """Return the last verdict of every tuned problem that has the features `like`, in the order they were first seen.
+    """Return the verdict that answers for every problem with the features `like`, in the order they were first seen.
 
     One problem tuned in several environments has one winner in each. Raises NotFound if nothing is remembered of the
     decision, and InvalidProblem for a feature it never had.
     """
-    last = ((subject, current_store().verdicts(subject)) for subject in _subjects(decision, like or {}))
+    subjects = _subjects(decision, like or {})
+    last = ((subject, evidence.answering(current_store().verdicts(subject))) for subject in subjects)
     return [Winner(subject, verdicts[-1]) for subject, verdicts in last if verdicts]
 
 

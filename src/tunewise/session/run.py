@@ -2,7 +2,6 @@
 
 import random
 import time
-import uuid
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,10 +21,11 @@ from tunewise.decision import (
     lower_half_mean,
     merged,
 )
+from tunewise.decision.origin import run_id
 from tunewise.measure.compare import Comparison, compare
 from tunewise.measure.race import ENTRY, ROUNDS, Gap, Round, race
 from tunewise.measure.work import Measurer
-from tunewise.session import events, journal, priors, seeding, signs
+from tunewise.session import events, evidence, journal, priors, seeding, signs
 from tunewise.session.building import built
 from tunewise.session.plan import Plan, Task
 from tunewise.store import Store
@@ -53,8 +53,10 @@ class Run:
         self._verified: set[Places] = set()
         self.measured = 0
         self.is_stopped = False  # somebody did not want to wait until the search was over
-        past = [t for t in store.trials(task.subject) if t.config in self._space]
-        self.id = self._resumed(past) or uuid.uuid4().hex  # of this run, in every fact that it adds
+        told = [t for t in store.trials(task.subject) if t.config in self._space and evidence.is_possible_trial(t)]
+        past = [t for t in told if t.origin == "own"]
+        self._elsewhere = [t for t in told if t.origin != "own"]  # of the same problem, measured by somebody else
+        self.id = self._resumed(past) or run_id()  # of this run, in every fact that it adds
         past = [t for t in past if t.run == self.id or not (plan.again and isinstance(t.outcome, Failure))]
         for trial in past:
             self._learn(trial)
@@ -106,6 +108,8 @@ class Run:
         if not self._plan.measure_all:
             for prior in priors.of(self._store, self._task.subject, self._space):
                 asking.tell(prior.trials, origin=prior.origin)
+            if self._elsewhere:
+                asking.tell(priors.summed(self._elsewhere, self._space), origin="elsewhere")
         asking.tell([*self._older, Trial(self._default, self.known[self._space.places(self._default)])])
         return asking
 

@@ -13,8 +13,10 @@ from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidFile, NotFound, StoreError
 from tunewise.formats import records
 from tunewise.formats.records import Record, Tally
-from tunewise.settings import Place, parse_place, shown
+from tunewise.settings import Place, current, is_server, parse_place, shown
 from tunewise.store.base import Store
+from tunewise.store.layers import LayeredStore
+from tunewise.store.ledger import Ledger
 from tunewise.store.opening import store_at
 from tunewise.store.rows import written
 
@@ -116,7 +118,7 @@ def migrate(source: Place, target: Place, progress: Progress = silent, *, dry_ru
     source, target = parse_place(source), parse_place(target)
     if source == target:
         raise StoreError(f"{shown(source)} cannot be copied to itself; name another place")
-    below, above = _readable(source), store_at(target)
+    below, above = _readable(source), _writable(target)
     try:
         held = below.info()
         expected = held.trials + held.verdicts
@@ -165,6 +167,13 @@ class _Counting:
             return set()
         held: list[Trial | Verdict] = [*self._store.trials(about), *self._store.verdicts(about)]
         return {row[1] for _, _, row in written(Record(about, fact) for fact in held)}
+
+
+def _writable(place: Place) -> Store:
+    if not is_server(place):
+        return store_at(place)
+    # What a user copies by hand counts as measured by this home.
+    return LayeredStore(store_at(place), ledger=Ledger(current().home), is_shared=True)
 
 
 def _readable(place: Place) -> Store:

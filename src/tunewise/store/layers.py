@@ -1,12 +1,17 @@
 """Stores on top of each other: the user's own, and read-only ones below that fill in what it does not know."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Self
+from itertools import groupby
+from typing import Self, TypeVar
 
-from tunewise.decision import Miss, Subject, Trial, Verdict
+from tunewise.decision import Miss, Origin, Subject, Trial, Verdict
+from tunewise.decision.origin import origin_of
 from tunewise.formats.records import Record
 from tunewise.store.base import Flight, Prune, Pruned, Sign, Store, StoreInfo
+from tunewise.store.ledger import Ledger
+
+_Fact = TypeVar("_Fact", bound=Trial | Verdict)
 
 
 class LayeredStore:
@@ -14,32 +19,42 @@ class LayeredStore:
 
     Reading gives the facts of the lowest layer first and the top's last, so that the user's own verdict, being the
     latest, outranks all others. Misses, exports and pruning concern the top alone.
+
+    Facts that are read from a store of several users say where they come from: what this home has added itself is in
+    its ledger. Layers are such stores, and with `is_shared` the top is one too.
     """
 
-    def __init__(self, top: Store, layers: Sequence[Store]) -> None:
+    def __init__(
+        self, top: Store, layers: Sequence[Store] = (), *, ledger: Ledger | None = None, is_shared: bool = False
+    ) -> None:
         self._top = top
         self._layers = tuple(layers)
+        self._ledger, self._is_shared = ledger, is_shared
 
     @property
     def hasty(self) -> Self:
         """The same stores for who would rather go on without an answer than wait for a store that hangs."""
-        return type(self)(hasty(self._top), [hasty(layer) for layer in self._layers])
+        layers = [hasty(layer) for layer in self._layers]
+        return type(self)(hasty(self._top), layers, ledger=self._ledger, is_shared=self._is_shared)
 
     def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
         """Append trials to the top."""
-        self._top.add(subject, trials)
+        given = list(trials)
+        self._enter(subject, given)
+        self._top.add(subject, given)
 
     def trials(self, subject: Subject) -> list[Trial]:
         """Return the trials of a subject, the lowest layer's first."""
-        return [trial for store in self._upwards() for trial in store.trials(subject)]
+        return self._marked(subject, lambda store: store.trials(subject))
 
     def conclude(self, subject: Subject, verdict: Verdict) -> None:
         """Append a verdict to the top."""
+        self._enter(subject, [verdict])
         self._top.conclude(subject, verdict)
 
     def verdicts(self, subject: Subject) -> list[Verdict]:
         """Return the verdicts of a subject, the lowest layer's first."""
-        return [verdict for store in self._upwards() for verdict in store.verdicts(subject)]
+        return self._marked(subject, lambda store: store.verdicts(subject))
 
     def recorded(self, subject: Subject) -> Subject | None:
         """Return the subject as the uppermost store that knows it has it."""
@@ -90,7 +105,11 @@ class LayeredStore:
 
     def absorb(self, records: Iterable[Record]) -> int:
         """Add records that the top does not know and return how many those were."""
-        return self._top.absorb(records)
+        given = list(records)
+        for _, batch in groupby(given, key=lambda record: id(record.subject)):
+            mine = list(batch)
+            self._enter(mine[0].subject, [record.fact for record in mine])
+        return self._top.absorb(given)
 
     def prune(self, rule: Prune, *, dry_run: bool = False) -> Pruned:
         """Remove facts from the top."""
@@ -104,6 +123,21 @@ class LayeredStore:
         """Close every store."""
         for store in (self._top, *self._layers):
             store.close()
+
+    def _enter(self, subject: Subject, given: Sequence[Trial | Verdict]) -> None:
+        if self._ledger is not None and self._is_shared and given:
+            self._ledger.add(subject, given)
+
+    def _marked(self, subject: Subject, read: Callable[[Store], list[_Fact]]) -> list[_Fact]:
+        """Return the facts of all stores, those of the lowest layer first, marked by where they come from."""
+        digest = subject.digest
+        shared = [fact for layer in reversed(self._layers) for fact in read(layer)]
+        own: list[_Fact] = []
+        (shared if self._is_shared else own).extend(read(self._top))
+        return [*(replace(fact, origin=self._origin(digest, fact)) for fact in shared), *own]
+
+    def _origin(self, digest: str, fact: Trial | Verdict) -> Origin:
+        return origin_of(fact.run) if self._ledger is None else self._ledger.origin(digest, fact)
 
     def _upwards(self) -> tuple[Store, ...]:
         return (*reversed(self._layers), self._top)

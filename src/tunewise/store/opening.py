@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tunewise.settings import Place, Settings, is_server
+from tunewise.settings import Place, Settings, current, is_server
 from tunewise.store.base import Store
 from tunewise.store.layers import LayeredStore
+from tunewise.store.ledger import Ledger
 from tunewise.store.listening import Heard
 from tunewise.store.postgres import PostgresStore
 from tunewise.store.safe import SafeStore
@@ -19,15 +20,19 @@ def open_store(place: Settings | Place, layers: Sequence[Place] = (), *, heard: 
     processes conclude there, and when a place that was in trouble can be read. Nothing is touched before the first use,
     and no trouble with a disk or a server is ever raised: see SafeStore.
     """
+    home = place.home if isinstance(place, Settings) else current().home
     if isinstance(place, Settings):
         layers = (*layers, *place.layers)
         place = place.store or place.home
-    top = SafeStore(store_at(place, heard=heard), heard=heard, is_remote=is_server(place))
-    below = [
-        SafeStore(store_at(layer, is_shared=True, heard=heard), heard=heard, is_remote=is_server(layer))
-        for layer in layers
-    ]
-    return LayeredStore(top, below) if below else top
+    top, is_shared = _safe(place, heard=heard), is_server(place)
+    if not layers and not is_shared:
+        return top
+    below = [_safe(layer, is_shared=True, heard=heard) for layer in layers]
+    return LayeredStore(top, below, ledger=Ledger(home), is_shared=is_shared)
+
+
+def _safe(place: Place, *, is_shared: bool = False, heard: Heard | None) -> SafeStore:
+    return SafeStore(store_at(place, is_shared=is_shared, heard=heard), heard=heard, is_remote=is_server(place))
 
 
 def store_at(place: Place, *, is_shared: bool = False, heard: Heard | None = None) -> SqliteStore | PostgresStore:

@@ -28,7 +28,9 @@ def timed(tile: int, *samples_s: float, run: str = "r1", at: float = 100.0) -> T
 
 def won(tile: int = 32, *, at: float = 100.0) -> Verdict:
     """Return the verdict of a run that a challenger won."""
-    return Verdict("win", {"tile": 8}, {"tile": tile}, (0.5, 0.5), (0.25, 0.25), 2.0, 0.001, 12, "r1", "random", "", at)
+    return Verdict(
+        "win", {"tile": 8}, {"tile": tile}, (0.5,) * 10, (0.25,) * 10, 2.0, 2**-10, 12, "r1", "random", "", at
+    )
 
 
 def sign(key: str, done: int = 0, *, kind: str = "run", at: float | None = None) -> Sign:

@@ -3,11 +3,11 @@
 import logging
 import math
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tunewise.decision import Config, Failure, Outcome, Subject, Timing, Trial, Verdict
+from tunewise.decision.origin import run_id
 from tunewise.deploy.inductor import torchside
 from tunewise.deploy.inductor.gpu_choices import is_for_a_hint
 from tunewise.deploy.inductor.gpu_problems import GpuDecision, decision_for, hardware_of, problem_of
@@ -77,7 +77,7 @@ def keep(steering: Steering, op: str, nodes: Sequence[Any], timings: Mapping[Any
 def _new(subject: Subject, found: Found) -> list[Trial]:
     """Return what was found and is not in the store, as the trials of one run."""
     known = {(key_of(trial.config), trial.outcome) for trial in context.current_store().trials(subject)}
-    run, now = uuid.uuid4().hex, time.time()
+    run, now = run_id(), time.time()
     return [Trial(config, out, SOURCE, run, now) for key, (config, out) in found.items() if (key, out) not in known]
 
 
