@@ -14,6 +14,7 @@ from tunewise.store.base import MAX_MISSES, MAX_SIGNS, SIGN_LIFE_S, Flight, Prun
 from tunewise.store.listening import Heard, Listener
 from tunewise.store.locks import ByteFlight
 from tunewise.store.postgres_copy import copied
+from tunewise.store.postgres_reading import COUNT_TRIALS, LAST_WRITTEN, MISSES, OF_SUBJECT, PAGES, SIGNS, SUBJECTS, sent
 from tunewise.store.postgres_rows import NEW_SUBJECTS, about_row, is_written, keys_of, put, unknown, written_rows
 from tunewise.store.postgres_schema import WITH_SIGNS
 from tunewise.store.replying import unhurried
@@ -40,16 +41,6 @@ from tunewise.store.server import Server, storable, stored
 
 _PAGE = 2_000
 
-_OF_SUBJECT = {
-    "trials": "SELECT t.identity, t.body FROM tunewise.subjects s JOIN tunewise.trials t ON t.subject = s.id"
-    " WHERE s.digest = %s ORDER BY t.id",
-    "verdicts": "SELECT v.identity, v.body FROM tunewise.subjects s JOIN tunewise.verdicts v ON v.subject = s.id"
-    " WHERE s.digest = %s ORDER BY v.id",
-}
-_PAGES = {
-    "trials": "SELECT id, subject, identity, body FROM tunewise.trials WHERE id > %s ORDER BY id LIMIT %s",
-    "verdicts": "SELECT id, subject, identity, body FROM tunewise.verdicts WHERE id > %s ORDER BY id LIMIT %s",
-}
 _COUNT_OLD = "SELECT count(*) FROM tunewise.trials WHERE subject = ANY(%s) AND at < %s"
 _DELETE_OLD = "DELETE FROM tunewise.trials WHERE subject = ANY(%s) AND at < %s"
 _OLD_VERDICTS = "SELECT id FROM tunewise.verdicts WHERE subject = ANY(%s) AND at < %s"
@@ -59,15 +50,6 @@ _DELETE_BARE = """
     AND NOT EXISTS (SELECT 1 FROM tunewise.verdicts WHERE subject = s.id)
 """
 _STOP_WRITERS = "LOCK TABLE tunewise.subjects, tunewise.trials, tunewise.verdicts IN EXCLUSIVE MODE"
-_SUBJECTS = """
-    SELECT digest, body FROM tunewise.subjects
-    WHERE %(name)s::text IS NULL OR decision = %(name)s ORDER BY id
-"""
-_LAST_WRITTEN = """
-    SELECT body FROM tunewise.subjects s WHERE digest = %s ORDER BY
-    (SELECT max(id) FROM tunewise.verdicts WHERE subject = s.id) DESC NULLS LAST,
-    (SELECT max(id) FROM tunewise.trials WHERE subject = s.id) DESC NULLS LAST
-"""
 _COUNT_MISS = """
     INSERT INTO tunewise.misses AS known (key, decision, asked_as, body, count) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (key) DO UPDATE SET count = known.count + excluded.count, asked_as = excluded.asked_as
@@ -85,17 +67,9 @@ _DROP_MISSES = """
     DELETE FROM tunewise.misses WHERE key IN
     (SELECT key FROM tunewise.misses WHERE decision = %s ORDER BY count, id LIMIT %s)
 """
-_MISSES = """
-    SELECT key, decision, asked_as, body, count FROM tunewise.misses
-    WHERE %(name)s::text IS NULL OR decision = %(name)s ORDER BY count DESC, id
-"""
 _SHOW = """
     INSERT INTO tunewise.signs (kind, key, at, body) VALUES (%s, %s, %s, %s)
     ON CONFLICT (kind, key) DO UPDATE SET at = excluded.at, body = excluded.body
-"""
-_SIGNS = """
-    SELECT kind, key, at, body FROM tunewise.signs
-    WHERE (%(kind)s::text IS NULL OR kind = %(kind)s) AND at >= %(since)s ORDER BY at
 """
 _DROP_SIGNS = """
     DELETE FROM tunewise.signs WHERE (kind, key) IN (SELECT kind, key FROM tunewise.signs ORDER BY at LIMIT %s)
@@ -107,10 +81,6 @@ _COUNTS = """
      WHERE relnamespace = 'tunewise'::regnamespace AND relkind = 'r'), current_setting('server_version'),
     (SELECT at FROM tunewise.trials ORDER BY id DESC LIMIT 1),
     (SELECT at FROM tunewise.verdicts ORDER BY id DESC LIMIT 1)
-"""
-_COUNT_TRIALS = """
-    SELECT s.decision, count(t.id) FROM tunewise.subjects s LEFT JOIN tunewise.trials t ON t.subject = s.id
-    GROUP BY s.decision ORDER BY s.decision COLLATE "C"
 """
 
 
@@ -164,12 +134,12 @@ class PostgresStore:
     def recorded(self, subject: Subject) -> Subject | None:
         """Return the subject as last written, or None if nothing is known of it."""
         digest = subject.digest
-        known = (subject_of(digest, body) for (body,) in self._all(_LAST_WRITTEN, (digest,)))
+        known = (subject_of(digest, body) for (body,) in self._all(LAST_WRITTEN, (digest,)))
         return next((found for found in known if found is not None), None)
 
     def subjects(self, decision: str | None = None) -> list[Subject]:
         """Return every subject that has trials or verdicts, in the order they were first seen."""
-        return subjects_in(self._all(_SUBJECTS, {"name": decision and storable(decision)}))
+        return subjects_in(row[1:] for row in self._sent(SUBJECTS, {"name": decision and storable(decision)}))
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
@@ -188,8 +158,8 @@ class PostgresStore:
 
     def misses(self, decision: str | None = None) -> list[Miss]:
         """Return the problems that were asked in vain, most often asked first."""
-        rows = self._all(_MISSES, {"name": decision and storable(decision)})
-        read_rows = (miss_of(key, stored(name), *rest) for key, name, *rest in rows)
+        rows = self._sent(MISSES, {"name": decision and storable(decision)})
+        read_rows = (miss_of(key, stored(name), asked_as, body, count) for key, name, asked_as, count, body in rows)
         return [miss for miss in read_rows if miss is not None]
 
     def forget_miss(self, subject: Subject) -> None:
@@ -232,9 +202,9 @@ class PostgresStore:
         asked = {"kind": kind and storable(kind), "since": since}
 
         def read(db: Any) -> list[Any]:
-            return db.execute(_SIGNS, asked).fetchall() if self._server.schema >= WITH_SIGNS else []
+            return db.execute(SIGNS, asked).fetchall() if self._server.schema >= WITH_SIGNS else []
 
-        rows = self._server.read(read)
+        rows = sent(self._server.read(read), self._server.name)
         found = (sign_of(stored(name), stored(key), at, body) for name, key, at, body in rows)
         return [sign for sign in found if sign is not None]
 
@@ -295,7 +265,7 @@ class PostgresStore:
             subjects=subjects,
             misses=misses,
             size_bytes=int(size),
-            decisions={stored(name): count for name, count in self._all(_COUNT_TRIALS)},
+            decisions={stored(name): count for name, count in self._all(COUNT_TRIALS)},
             postgres=version,
             last_trial_at=last[0],
             last_verdict_at=last[1],
@@ -316,15 +286,20 @@ class PostgresStore:
         self._listener.start()
         return rows
 
+    def _sent(self, query: str, values: Any) -> list[Any]:
+        return sent(self._all(query, values), self._server.name)
+
     def _facts(self, table: Table, subject: Subject, read: Callable[[str], Fact]) -> list[Fact]:
         digest = subject.digest
-        return facts_in(digest, self._all(_OF_SUBJECT[table], (digest,)), read)
+        return facts_in(digest, self._sent(OF_SUBJECT[table], (digest,)), read)
 
     def _subjects_by_key(self) -> dict[int, tuple[str, Subject]]:
-        return subjects_by_key(self._all("SELECT id, digest, body FROM tunewise.subjects"))
+        return subjects_by_key(self._sent(SUBJECTS, {"name": None}))
 
     def _page(self, table: Table, last: int) -> list[tuple[int, int, bytes, str]]:
-        return self._all(_PAGES[table], (last, _PAGE))
+        rows = self._all(PAGES[table], (last, _PAGE))
+        sent(rows, self._server.name)
+        return [(*row[:3], row[3] or "") for row in rows]  # what was not sent counts as damaged: the page goes on
 
     def _absorbed(self, db: Any, given: Sequence[tuple[About, Table, Row]]) -> int:
         # One at a time: two who bring the same facts would both find them unknown.
