@@ -1,6 +1,7 @@
 """Facts as rows of tables and back: what every database of ours holds, each row with a checksum of its own."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Literal, TypeVar, get_args
 
 import msgspec
@@ -116,7 +117,7 @@ def miss_of(key: str, decision: str, asked_as: str, body: str, count: int) -> Mi
     try:
         problem = facts.read_problem(body)
         return Miss(decision, problem, int(count), asked_as) if miss_key(decision, problem) == key else None
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 
@@ -141,6 +142,7 @@ def sign_of(kind: str, key: str, at: float, body: str) -> Sign | None:
     """Return the sign of a row, or None if the row is damaged."""
     try:
         said = msgspec.json.decode(body)
-        return Sign(kind, key, float(at), said) if isinstance(said, dict) else None
-    except (ValueError, TypeError):
+        is_sound = isinstance(said, dict) and isinstance(kind, str) and isinstance(key, str) and isfinite(at)
+        return Sign(kind, key, float(at), said) if is_sound else None
+    except (ValueError, TypeError, RecursionError):
         return None

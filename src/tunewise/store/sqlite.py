@@ -9,6 +9,7 @@ from pathlib import Path
 from tunewise.decision import Miss, Subject, Trial, Verdict
 from tunewise.formats import facts
 from tunewise.formats.records import Record
+from tunewise.store import long_values
 from tunewise.store.answers import Weighing, verdicts_in, weigh
 from tunewise.store.base import MAX_MISSES, MAX_SIGNS, SIGN_LIFE_S, Flight, Prune, Pruned, Sign, StoreInfo
 from tunewise.store.database import FILE_NAME, Database
@@ -52,6 +53,10 @@ _PAGES = {
 _COUNT_OLD = "SELECT count(*) FROM trials WHERE subject = ? AND at < ?"
 _DELETE_OLD = "DELETE FROM trials WHERE subject = ? AND at < ?"
 _OLD_VERDICTS = "SELECT id FROM verdicts WHERE subject = ? AND at < ?"
+_SUBJECTS = "SELECT id, digest, body FROM subjects WHERE ?1 IS NULL OR decision = ?1 ORDER BY id"
+_MISSES = """
+    SELECT key, decision, asked_as, body, count FROM misses WHERE ?1 IS NULL OR decision = ?1 ORDER BY count DESC, rowid
+"""
 _LAST_WRITTEN = """
     SELECT body FROM subjects s WHERE digest = ? ORDER BY
     (SELECT max(id) FROM verdicts WHERE subject = s.id) DESC, (SELECT max(id) FROM trials WHERE subject = s.id) DESC
@@ -123,17 +128,21 @@ class SqliteStore:
         """Return the subject as last written, or None if nothing is known of it."""
         digest = subject.digest
         with self._database.reading() as db:
-            bodies = db.execute(_LAST_WRITTEN, (digest,)).fetchall()
+            try:
+                bodies = db.execute(_LAST_WRITTEN, (digest,)).fetchall()
+            except sqlite3.DataError:
+                bodies = long_values.bodies(db, digest)
         known = (subject_of(digest, body) for (body,) in bodies)
         return next((found for found in known if found is not None), None)
 
     def subjects(self, decision: str | None = None) -> list[Subject]:
         """Return every subject that has trials or verdicts, in the order they were first seen."""
         with self._database.reading() as db:
-            rows = db.execute(
-                "SELECT digest, body FROM subjects WHERE ?1 IS NULL OR decision = ?1 ORDER BY id", (decision,)
-            ).fetchall()
-        return subjects_in(rows)
+            try:
+                rows = db.execute(_SUBJECTS, (decision,)).fetchall()
+            except sqlite3.DataError:
+                rows = long_values.subjects(db, decision)
+        return subjects_in(row[1:] for row in rows)
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
@@ -150,11 +159,10 @@ class SqliteStore:
     def misses(self, decision: str | None = None) -> list[Miss]:
         """Return the problems that were asked in vain, most often asked first."""
         with self._database.reading() as db:
-            rows = db.execute(
-                "SELECT key, decision, asked_as, body, count FROM misses"
-                " WHERE ?1 IS NULL OR decision = ?1 ORDER BY count DESC, rowid",
-                (decision,),
-            ).fetchall()
+            try:
+                rows = db.execute(_MISSES, (decision,)).fetchall()
+            except sqlite3.DataError:
+                rows = long_values.misses(db, decision)
         return [miss for miss in (miss_of(*row) for row in rows) if miss is not None]
 
     def forget_miss(self, subject: Subject) -> None:
@@ -190,7 +198,10 @@ class SqliteStore:
         with self._database.reading() as db:
             if self._database.schema < WITH_SIGNS:
                 return []
-            rows = db.execute(_SIGNS, (kind, since)).fetchall()
+            try:
+                rows = db.execute(_SIGNS, (kind, since)).fetchall()
+            except sqlite3.DataError:
+                rows = long_values.signs(db, kind)
         return [sign for sign in (sign_of(*row) for row in rows) if sign is not None]
 
     def flight(self, subject: Subject) -> Flight:
@@ -284,17 +295,27 @@ class SqliteStore:
     def _facts(self, table: Table, subject: Subject, read: Callable[[str], Fact]) -> list[Fact]:
         digest = subject.digest
         with self._database.reading() as db:
-            rows = db.execute(_OF_SUBJECT[table], (digest,)).fetchall()
+            try:
+                rows = db.execute(_OF_SUBJECT[table], (digest,)).fetchall()
+            except sqlite3.DataError:
+                rows = long_values.facts(db, table, digest)
         return facts_in(digest, rows, read)
 
     def _subjects_by_key(self) -> dict[int, tuple[str, Subject]]:
         with self._database.reading() as db:
-            return subjects_by_key(db.execute("SELECT id, digest, body FROM subjects").fetchall())
+            try:
+                rows = db.execute(_SUBJECTS, (None,)).fetchall()
+            except sqlite3.DataError:
+                rows = long_values.subjects(db, None)
+        return subjects_by_key(rows)
 
     def _page(self, table: Table, last: int) -> list[tuple[int, int, bytes, str]]:
         # Page by page: a reader that is slow, or forks, must not keep a query open that checkpoints wait for.
         with self._database.reading() as db:
-            return db.execute(_PAGES[table], (last, _PAGE)).fetchall()
+            try:
+                return db.execute(_PAGES[table], (last, _PAGE)).fetchall()
+            except sqlite3.DataError:
+                return long_values.page(db, table, last, _PAGE)
 
 
 def _key(db: sqlite3.Connection, about: About) -> int:
