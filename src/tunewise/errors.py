@@ -1,8 +1,16 @@
 """The error tree: everything tunewise raises on purpose, so that one `except TunewiseError` catches it all."""
 
+from tunewise.escaping import harmless, one_line
+
 
 class TunewiseError(Exception):
-    """Base of all errors raised by tunewise; its text is one sentence: the thing, the value and the way out."""
+    """Base of all errors raised by tunewise; its text is one sentence: the thing, the value and the way out.
+
+    What it quotes may come from anybody's file or server, so its text is one line that no terminal obeys.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(one_line(part) if isinstance(part, str) else part for part in args))
 
 
 class InvalidSpace(TunewiseError):
@@ -47,6 +55,9 @@ class MissingPart(TunewiseError):
 
 class BuildError(TunewiseError):
     """A kernel did not compile; the text ends with the compiler's last lines."""
+
+    def __init__(self, *args: object) -> None:
+        Exception.__init__(self, *(harmless(part) if isinstance(part, str) else part for part in args))
 
 
 class LimitExceeded(TunewiseError):
@@ -94,7 +105,10 @@ class Nondeterministic(TunewiseError):
 
 
 class TunewiseWarning(UserWarning):
-    """Base of all warnings: something degraded, and the program goes on."""
+    """Base of all warnings: something degraded, and the program goes on. Its text is one line, as that of an error."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(one_line(part) if isinstance(part, str) else part for part in args))
 
 
 class StoreWarning(TunewiseWarning):

@@ -12,12 +12,14 @@ from typing import Any, Literal
 
 from tunewise import system
 from tunewise.errors import EventsWarning
+from tunewise.escaping import harmless, one_line
 
 Level = Literal["debug", "info", "warning"]
 Target = Path | Literal["stderr"]
 DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 NAME = "tunewise.events"  # the logger that events go through, for programs that set up logging themselves
 _STDERR = 2
+_TRACEBACK = logging.Formatter()
 _LONGEST_TEXT = 2_000
 _PLACES = (
     (re.compile(r'server (?:at|on socket) "[^"]*"(?: \([^)]*\))?'), "server"),
@@ -26,6 +28,24 @@ _PLACES = (
     (re.compile(r"[^\s(]*/[^\s;,)]+"), "..."),
 )
 _LONGEST_PART = 4_096  # of a line: what is longer, such as a problem with names without end, is left out
+
+
+def logger(name: str) -> logging.Logger:
+    """Return a logger of ours: what it says is one line that no terminal obeys, whoever the text is from."""
+    log = logging.getLogger(name)
+    log.addFilter(_written_out)
+    return log
+
+
+def _written_out(record: logging.LogRecord) -> bool:
+    """Write out what a terminal would obey in a record, and let it pass."""
+    try:
+        record.msg, record.args = one_line(record.getMessage()), ()
+    except Exception:  # somebody else's text that breaks when it is asked for: handlers report that, and go on
+        return True
+    if record.exc_info and not record.exc_text:
+        record.exc_text = harmless(_TRACEBACK.formatException(record.exc_info))
+    return True
 
 
 def tell(level: int, event: str, text: str, **facts: Any) -> None:
@@ -39,7 +59,7 @@ def tell(level: int, event: str, text: str, **facts: Any) -> None:
     if not is_heard and (sink is None or level < sink.level):
         return
     said = {"event": event, "facts": {name: _plain(value) for name, value in facts.items()}}
-    record = log.makeRecord(NAME, level, "(tunewise)", 0, text, (), None, extra=said)
+    record = log.makeRecord(NAME, level, "(tunewise)", 0, one_line(text), (), None, extra=said)
     if sink is not None and level >= sink.level:
         sink.handle(record)
     if is_heard:

@@ -25,7 +25,7 @@ from tunewise.cli.models import models
 from tunewise.cli.pin import pin
 from tunewise.cli.replay import replay
 from tunewise.cli.report import report
-from tunewise.cli.screen import Screen, harmless, warnings_as_lines
+from tunewise.cli.screen import Screen, harmless, one_line, warnings_as_lines
 from tunewise.cli.store import store
 from tunewise.cli.table import table
 from tunewise.cli.torch import torch
@@ -130,7 +130,7 @@ def _is_clicks_own(error: Exception) -> bool:
 def _sentence(error: Exception, verb: str | None) -> str:
     if isinstance(error, TunewiseError):
         return f"error: {error}"
-    return f"error: {type(error).__name__}: {error}; to see where, run: tunewise --traceback {verb} ..."
+    return f"error: {type(error).__name__}: {one_line(str(error))}; to see where, run: tunewise --traceback {verb} ..."
 
 
 def _interrupted(ctx: click.Context) -> str:

@@ -1,6 +1,7 @@
 """`tunewise metrics`: what is going on as numbers for Prometheus, for a textfile collector or a cron job."""
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import click
 
 from tunewise import settings
 from tunewise.cli.doctor_store import PATIENCE_S, within
-from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
+from tunewise.cli.screen import Screen, count, example, harmless, json_option, pass_screen
 from tunewise.formats.writing import replaced
 from tunewise.report import metrics as gathered
 from tunewise.report.live_state import Health, Snapshot, snapshot
@@ -40,7 +41,8 @@ def metrics(screen: Screen, output: Path | None, as_json: bool) -> None:
     if as_json:
         screen.json({"metrics": [_row(family) for family in gathered.families(seen)]})
     elif output is None:
-        click.echo(text, nl=False)
+        # A collector gets every name as it is; a terminal would obey it.
+        click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def _seen() -> Snapshot:

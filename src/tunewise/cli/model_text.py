@@ -22,7 +22,8 @@ def describe(screen: Screen, model: Model) -> None:
     rows = [(str(place), name, _remark(model, place)) for place, name in enumerate(names)]
     screen.table(("choice", "config", ""), rows, right=("choice",))
     screen.show("")
-    screen.show(text(drawn) if drawn is not None else _size(model))
+    for line in (text(drawn) if drawn is not None else _size(model)).split("\n"):
+        screen.show(line)
 
 
 def _size(model: Model) -> str:

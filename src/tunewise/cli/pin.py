@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from tunewise.cli.home import sound_store
-from tunewise.cli.screen import Screen, count, example, json_option, pass_screen
+from tunewise.cli.screen import Screen, count, example, json_option, pass_screen, plain_json
 from tunewise.formats.pins import encode
 from tunewise.models.whole import write_whole
 from tunewise.session.pins import freeze
@@ -33,7 +33,7 @@ def pin(screen: Screen, decisions: tuple[str, ...], out: Path | None, anywhere: 
     sound_store()
     pins = freeze(decisions, anywhere=anywhere)
     if out is None:
-        click.echo(encode(pins).decode(), nl=False)
+        click.echo(plain_json(encode(pins).decode()), nl=False)
         if not as_json:
             screen.say(f"{count(len(pins), 'answer')} frozen")
         return

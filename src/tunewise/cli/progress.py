@@ -96,7 +96,9 @@ def outcome(verdict: Verdict) -> str:
     if verdict.ending == "win":
         pairs = len(verdict.challenger_s)
         return f"{verdict.gain:.2f}x over the default (p={verdict.p_value:.1g}, {pairs} pairs)"
-    return "tie: the default stays" if verdict.ending == "tie" else f"failed: {' '.join(verdict.detail.split())}"
+    return (
+        "tie: the default stays" if verdict.ending == "tie" else one_line(f"failed: {' '.join(verdict.detail.split())}")
+    )
 
 
 def _line(event: events.Event) -> str:

@@ -1,6 +1,7 @@
 """What people and programs see: tables or JSON on stdout; progress, warnings and remarks on stderr."""
 
 import functools
+import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tunewise.errors import TunewiseWarning
+from tunewise.escaping import harmless as harmless
+from tunewise.escaping import one_line as one_line
 from tunewise.report.wording import seconds as seconds
 from tunewise.report.wording import size as size
 
@@ -39,12 +42,12 @@ class Screen:
         self.out, self.err = _console(stderr=False), _console(stderr=True)
 
     def say(self, text: str) -> None:
-        """Print a remark to stderr."""
-        self.err.print(Text(harmless(text)), soft_wrap=True)
+        """Print a remark of one line to stderr."""
+        self.err.print(Text(one_line(text)), soft_wrap=True)
 
     def show(self, text: str, style: str = "") -> None:
         """Print a line of data to stdout."""
-        self.out.print(Text(harmless(text), style=style), soft_wrap=True)
+        self.out.print(Text(one_line(text), style=style), soft_wrap=True)
 
     def columns(self, heading: str, pairs: Iterable[tuple[str, str]]) -> None:
         """Print pairs below a heading, one a line, the second ones below each other."""
@@ -56,8 +59,11 @@ class Screen:
 
     def json(self, document: object) -> None:
         """Print one JSON document to stdout."""
-        raw = msgspec.json.format(msgspec.json.encode(document), indent=2)
-        click.echo(raw.decode())
+        try:
+            text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+        except UnicodeEncodeError:  # half a character, as in the name of a file that is no UTF-8
+            text = json.dumps(msgspec.to_builtins(document), indent=2)
+        click.echo(plain_json(text))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
         """Print a table to stdout; columns named in `right` hold numbers, which are never broken."""
@@ -74,6 +80,11 @@ class Screen:
         with self.out.capture() as drawn:
             self.out.print(table)
         click.echo("\n".join(line.rstrip() for line in drawn.get().splitlines()))
+
+
+def plain_json(text: str) -> str:
+    """Return a JSON text with what cannot be printed written out: it stands inside of strings, where JSON can."""
+    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)
 
 
 def json_option(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,18 +107,6 @@ def warnings_as_lines(screen: Screen) -> Iterator[None]:
 def example(*lines: str) -> str:
     """Return the end of a help text: examples that run as they stand."""
     return "\n".join(["\b", "Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)])
-
-
-def harmless(text: str) -> str:
-    """Return a text with control characters written out: names and details may come from other people's files."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
-
-
-def one_line(text: str) -> str:
-    """Return a text with line ends and all other control characters written out."""
-    return harmless(text).replace("\n", "\\n")
 
 
 def count(number: int, thing: str) -> str:

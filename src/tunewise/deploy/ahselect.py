@@ -1,7 +1,6 @@
 """AutoHeuristic for Inductor's kernel choices: timings arrive by themselves from `autotune_select_algorithm`."""
 
 import functools
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +12,12 @@ from typing import Any
 from tunewise.deploy.ahchoices import words_of
 from tunewise.deploy.ahcontext import AHContext, AHOperation
 from tunewise.deploy.autoheuristic import AutoHeuristic, Precondition
+from tunewise.eventlog import logger
 
 _MOST_WAITING = 256  # a lowering that never comes to autotuning must not be kept for ever
 _UNSURE = "unsure"  # the word for no choice at all
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class AutoHeuristicSelectAlgorithm(AutoHeuristic):

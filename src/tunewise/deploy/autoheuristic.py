@@ -1,6 +1,5 @@
 """AutoHeuristic for any program: the same classes and steps, without torch or a GPU, and nothing runs too early."""
 
-import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -12,12 +11,13 @@ from tunewise.deploy.ahcontext import AHContext, AHMetadata, AHOperation, facts_
 from tunewise.deploy.ahlog import Log, Row, log_file
 from tunewise.deploy.feedback import LocalFeedback
 from tunewise.errors import InvalidDecision, InvalidModel, InvalidTrial
+from tunewise.eventlog import logger
 from tunewise.heuristics import Heuristic
 from tunewise.session import shelf
 
 Precondition = Callable[[AHMetadata, AHContext], bool]
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 _logs: dict[str, Log] = {}  # those this process has written to: a log is read once, not at every question
 _told: set[str] = set()  # the decisions whose features broke: one line each is enough
 

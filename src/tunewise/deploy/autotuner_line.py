@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from tunewise.escaping import one_line
+
 PATIENCE_S = 2.0  # a call that is done by then is never spoken of
 _GLANCE_S = 0.25  # between two looks at how far the call is
 _USUAL_COLUMNS = 80
@@ -51,9 +53,9 @@ class Line:
             self.is_urgent = False
             columns = _columns()
             if columns is not None:
-                self._draw(self._text(columns - 1)[: columns - 1])
+                self._draw(one_line(self._text(columns - 1))[: columns - 1])
                 continue
-            _write(self._text(None) + "\n")
+            _write(one_line(self._text(None)) + "\n")
             due_s, pause_s = time.monotonic() + pause_s, min(2 * pause_s, _LONGEST_PAUSE_S)
         self.wipe()
 

@@ -11,6 +11,7 @@ from math import inf, isfinite
 from tunewise.decision import Failure, Outcome, Subject, Verdict
 from tunewise.deploy.autotuner_line import Line
 from tunewise.errors import InvalidSetting
+from tunewise.eventlog import logger
 from tunewise.session import events, on_call
 from tunewise.session.ladder import show
 from tunewise.session.shelf import shown
@@ -29,7 +30,7 @@ class Telling:
     """
 
     def __init__(self, library: str, way_out: Callable[[], str], goal: Callable[[str, int], int]) -> None:
-        self.log = logging.getLogger(f"{library}.autotuner")
+        self.log = logger(f"{library}.autotuner")
         self._library, self._way_out, self._goal = library, way_out, goal
         self._here = threading.local()
 

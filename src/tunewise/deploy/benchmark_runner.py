@@ -1,7 +1,6 @@
 """Collecting by a script: many made-up problems, every choice measured on each, a log that a later run continues."""
 
 import argparse
-import logging
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +14,9 @@ from tunewise.deploy.autoheuristic import AutoHeuristic
 from tunewise.deploy.feedback import LocalFeedback, time_ms
 from tunewise.deploy.switches import switches
 from tunewise.errors import MissingPart
+from tunewise.eventlog import logger
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class BenchmarkRunner:

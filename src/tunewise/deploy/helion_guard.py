@@ -1,11 +1,13 @@
 """Trouble of ours never reaches a program that uses Helion: it is logged once, and Helion goes on without us."""
 
-import logging
 from collections.abc import Callable
 from typing import TypeVar
 
+from tunewise.eventlog import logger
+
 T = TypeVar("T")
-_log = logging.getLogger("tunewise.helion")
+
+_log = logger("tunewise.helion")
 _reported: set[str] = set()
 
 

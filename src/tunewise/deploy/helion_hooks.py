@@ -4,7 +4,6 @@ None of them raises for trouble of ours: what cannot be answered is Helion's to 
 """
 
 import functools
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,13 +17,14 @@ from tunewise.deploy.helion_guard import or_none
 from tunewise.deploy.helion_listening import Ear
 from tunewise.deploy.helion_problem import Call, call_in, single_call
 from tunewise.deploy.helion_search import Budget, Hunt, Seeds
+from tunewise.eventlog import logger
 from tunewise.session import context
 
 NAME = "tunewise"
 _EFFORTS: Mapping[str, Budget] = {"quick": Budget(40, 12), "full": Budget(200, 50)}
 _MOST_JOBS = 16  # compiled at once; of more, too many are chosen without knowing how the others did
 _SEEDS = 5  # configs that our heuristic proposes to a search of Helion's
-_log = logging.getLogger("tunewise.helion")
+_log = logger("tunewise.helion")
 
 
 def call_or_none(bound: Any, args: Sequence[Any]) -> Call | None:

@@ -1,6 +1,5 @@
 """What our store knows of a Helion kernel: the answer for a call, what to try first, and every result put in."""
 
-import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from tunewise.decision import (
 )
 from tunewise.deploy.helion_problem import Call
 from tunewise.errors import InvalidConfig
+from tunewise.eventlog import logger
 from tunewise.heuristics import Heuristic
 from tunewise.session import context, priors, seeding, shelf
 from tunewise.session.context import current_store
@@ -39,7 +39,7 @@ _KINDS: Mapping[str, FailureKind] = {
     "filtered": "constraints",
     "source_rejected": "constraints",
 }
-_log = logging.getLogger("tunewise.helion")
+_log = logger("tunewise.helion")
 
 
 @dataclass(frozen=True, slots=True)

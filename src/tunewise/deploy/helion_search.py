@@ -1,6 +1,5 @@
 """Our search for a Helion kernel: seeds first, then our strategy, every result remembered, the default met at last."""
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from tunewise.decision.trial import Ending
 from tunewise.deploy import helion_memory as memory
 from tunewise.deploy.helion_problem import Call
 from tunewise.errors import InvalidConfig, InvalidSetting
+from tunewise.eventlog import logger
 from tunewise.measure.compare import Comparison, compare
 from tunewise.session import seeding, shelf
 from tunewise.session.context import current_store
@@ -24,7 +24,7 @@ _IDLE = 20  # configs asked for each one measured, before a search in which they
 _FINALISTS, _WITHIN, _LAPS = 3, 1.15, 2  # how many may win, how near they are, and how often they are timed again
 _CLEAR = 1.1  # a gain that is believed where there is no time for pairs
 _PAIRS = ((10.0, 1), (2.0, 3), (0.0, 7))  # how many show a gain of so much
-_log = logging.getLogger("tunewise.helion")
+_log = logger("tunewise.helion")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Harvest: listens to Triton's autotuner, keeps all that it measures, and passes it on to whoever listened before."""
 
-import logging
 import sys
 import weakref
 from collections.abc import Callable, Mapping
@@ -15,11 +14,12 @@ from tunewise.deploy.triton_configs import Menu
 from tunewise.deploy.triton_kernel import Kernel, feature_of, is_autotuner, kernel_of
 from tunewise.deploy.triton_trials import Asked, Heard, keep
 from tunewise.errors import MissingPart
+from tunewise.eventlog import logger
 from tunewise.session import context
 
 _FRAMES = 12  # between Triton's autotuner and us: others may listen in between
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 _reported: set[tuple[str, str]] = set()
 _is_hearing: ContextVar[bool] = ContextVar("tunewise_triton_is_hearing", default=False)
 

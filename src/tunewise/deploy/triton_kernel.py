@@ -1,7 +1,6 @@
 """What an autotuned kernel is to us: its name, the problem its arguments are, and where it runs."""
 
 import inspect
-import logging
 import sys
 import weakref
 from collections.abc import Mapping
@@ -13,9 +12,10 @@ from tunewise.decision.declaration import MAX_NAME
 from tunewise.decision.source import fingerprint
 from tunewise.deploy.triton_configs import Menu, plain
 from tunewise.errors import InvalidDecision
+from tunewise.eventlog import logger
 
 POLICY = Policy(clock="device", cache="cold")  # how triton.testing.do_bench times: by events, the cache cleared
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 _PARTS = ("fn", "configs", "keys", "arg_names")
 
 

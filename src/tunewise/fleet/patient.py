@@ -1,6 +1,5 @@
 """The store of a device: whatever is written is in it for good when the call returns, however long that takes."""
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
@@ -8,13 +7,14 @@ from typing import TypeVar
 
 from tunewise.decision import Miss, Subject, Trial, Verdict
 from tunewise.errors import DamagedStore, StoreError
+from tunewise.eventlog import logger
 from tunewise.formats.records import Record
 from tunewise.store import Flight, Prune, Pruned, Sign, Store, StoreInfo
 
 _T = TypeVar("_T")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 PATIENCE_S = 15.0  # a device that is out of reach for longer may have lost its unit to another
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Away(Exception):

@@ -1,11 +1,11 @@
 """Inductor's lookup table: for every product, by the types, sizes and strides of its operands, the templates to use."""
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tunewise.decision import Config, Problem, Value, canonical
+from tunewise.eventlog import logger
 from tunewise.formats.findings import Finding, problem_of, word
 from tunewise.formats.operands import FEATURES, OPS, Operand, features_of, operands_of
 from tunewise.formats.torn import Content, decode
@@ -25,7 +25,7 @@ _OPERAND = re.compile(rf"\(torch\.(\w{{1,40}}), {_NUMBERS}, {_NUMBERS}\)", re.AS
 _KEY = re.compile(r"(?:(?P<device>[^\n]{1,300})\+)?\((?P<operands>\(torch\..{1,2000})\)(?:\+(?P<scalars>[^+]{1,200}))?"
                   r"\+(?P<op>\w{1,60})", re.ASCII)  # fmt: skip
 _MORE = "more"
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 def kernel_of(template: str) -> str | None:

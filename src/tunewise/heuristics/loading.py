@@ -13,6 +13,7 @@ from tunewise import models
 from tunewise.decision import Config
 from tunewise.decision.regular import open_regular
 from tunewise.errors import InvalidModel, NotFound, TunewiseError
+from tunewise.eventlog import logger
 from tunewise.heuristics.base import Heuristic
 from tunewise.heuristics.expert import Expert
 from tunewise.heuristics.table_reading import MAX_BYTES, is_table, load_table
@@ -21,7 +22,7 @@ GROUP, PACKAGES = "tunewise.heuristics", "tunewise.models"
 MAX_FILES = 1000  # of a directory
 
 _SUFFIXES = (".json", ".py")
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 def load_path(path: Path | str) -> tuple[Heuristic, ...]:

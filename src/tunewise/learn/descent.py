@@ -1,6 +1,5 @@
 """Gradient descent by PyTorch: a small net fitted to rows, watched on rows it does not see; equal seeds, equal nets."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from tunewise.errors import MissingPart
+from tunewise.eventlog import logger
 from tunewise.formats.dataset import Floats
 from tunewise.learn.options import Epoch
 from tunewise.models import Layer
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 _FEWEST_STEPS, _FEWEST_EPOCHS = 1_500, 10
 _LOOKS = 20  # how often a run looks at the rows held out

@@ -6,7 +6,6 @@ are tuned in a thread.
 """
 
 import gc
-import logging
 import os
 import queue
 import select
@@ -18,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
+from tunewise.eventlog import logger
 from tunewise.store import renew_in_children
 from tunewise.system import fork, give_way
 
@@ -26,7 +26,7 @@ _GLANCE_S = 0.1  # between two looks at whether a child lives
 _DONE, _LEFT = b"D", b"L"  # what a child tells of each job in turn
 _NICER = 10  # a child gives way to the program wherever both want the same core
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

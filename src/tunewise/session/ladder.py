@@ -6,6 +6,7 @@ from math import inf, log
 
 from tunewise import settings
 from tunewise.decision import Answer, Config, Declaration, Problem, Rung, Subject, Verdict
+from tunewise.escaping import one_line
 from tunewise.heuristics import Expert, Heuristic
 from tunewise.session import evidence, pins, priors, shelf
 from tunewise.session.learned import answered, why_nobody, why_nothing_learned
@@ -55,7 +56,8 @@ class Explanation:
 
     def __str__(self) -> str:
         climbed = "\n".join(f"  {step.rung:8} {step.said}" for step in self.steps)
-        return f"{self.decision}({self.problem}) -> {show(self.answer.config)} [{self.answer.rung}]\n{climbed}"
+        asked = one_line(f"{self.decision}({self.problem}) -> {show(self.answer.config)} [{self.answer.rung}]")
+        return f"{asked}\n{climbed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def explain(question: Question, mode: Mode) -> Explanation:
     steps: list[Step] = []
     for rung in _RUNGS[mode]:
         answer = _ASK[rung](question)
-        steps.append(Step(rung, _WHY_NOT[rung](question) if answer is None else answer.reason))
+        steps.append(Step(rung, one_line(_WHY_NOT[rung](question)) if answer is None else answer.reason))
         if answer is not None:
             return Explanation(question.subject.decision, question.subject.problem, mode, answer, tuple(steps))
     raise AssertionError("the default always answers")

@@ -1,7 +1,6 @@
 """Model packages at home: installed once their files are checked, asked only once somebody activates them."""
 
 import difflib
-import logging
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ import msgspec
 
 from tunewise import settings
 from tunewise.errors import InvalidFile, NotFound, TunewiseError
+from tunewise.eventlog import logger
 from tunewise.heuristics import Heuristic, load_path
 from tunewise.models.whole import read_bounded, write_whole
 from tunewise.session import context
@@ -26,7 +26,7 @@ _INDEX, _LOCK = "installed.json", "models.lock"
 _MAX_BYTES = 1 << 20
 _PLACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}", re.ASCII)
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class _Slot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,6 +1,5 @@
 """The heuristics in force here: loaded by a call, of the places the settings name, of active packages, then ours."""
 
-import logging
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,8 @@ from tunewise.decision import Declaration
 from tunewise.decision.declaration import MAX_NAME
 from tunewise.decision.trial import ProposerKind
 from tunewise.errors import InvalidSetting
+from tunewise.escaping import one_line
+from tunewise.eventlog import logger
 from tunewise.heuristics import Expert, Heuristic, load_object, load_path, load_places, load_plugin
 from tunewise.heuristics.registry import experts_of
 from tunewise.heuristics.shipped import shipped
@@ -24,7 +25,7 @@ Source = Heuristic | Expert
 
 _SHOWN = 400  # characters of what somebody else's code says
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class _Shelf:
@@ -188,7 +189,7 @@ def broke(error: BaseException) -> str:
 
 def shown(text: str, most: int = _SHOWN) -> str:
     """Return somebody else's text as one short line: it is logged, and stored with every verdict."""
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: most + 1])
+    line = one_line(text[: most + 1])
     return line if len(line) <= most else line[: most - 3] + "..."
 
 

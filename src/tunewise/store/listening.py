@@ -1,6 +1,5 @@
 """Hearing from other processes: a thread that listens to a PostgreSQL server and passes on what is new there."""
 
-import logging
 import os
 import threading
 import time
@@ -9,6 +8,7 @@ from typing import Any
 
 from tunewise import system
 from tunewise.errors import StoreError
+from tunewise.eventlog import logger
 from tunewise.store import postgres_schema as schema
 from tunewise.store.connecting import abandon, connect, driver
 from tunewise.store.locks import renew_in_children
@@ -20,7 +20,7 @@ _GLANCE_S = 0.5  # how soon a thread that is to stop does
 _SILENCE_S = 60.0  # after which the server is asked whether it is still there
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _LONGEST_NAME = 1_000
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Listener:

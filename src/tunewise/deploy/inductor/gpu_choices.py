@@ -1,6 +1,5 @@
 """Which of Inductor's choices for a product on a GPU are left: the predicted configs and ATen, or all of them."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +11,13 @@ from tunewise.deploy.inductor.gpu_ranking import ranked
 from tunewise.deploy.inductor.steering import Steering, guarded
 from tunewise.deploy.triton_configs import key_of
 from tunewise.errors import MissingPart
+from tunewise.eventlog import logger
 from tunewise.formats.inductortable import ATEN, KERNEL, TMA, TUNABLE, config_of, kernel_of
 from tunewise.formats.operands import OPS
 from tunewise.session import context
 from tunewise.settings import Mode
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 _EXTERN, _TRITON = "aten::", "triton::"
 _ASKED_APART = ("addmm",)  # ops whose templates Inductor asks for after ATen, in calls of their own
 _EVEN, _HINT = "EVEN_K", "hint_override"

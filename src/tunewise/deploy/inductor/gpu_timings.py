@@ -1,6 +1,5 @@
 """What Inductor timed of a product on a GPU, as trials and a verdict of ours."""
 
-import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from tunewise.deploy.inductor.gpu_choices import is_for_a_hint
 from tunewise.deploy.inductor.gpu_problems import GpuDecision, decision_for, hardware_of, problem_of
 from tunewise.deploy.inductor.steering import Steering, active
 from tunewise.deploy.triton_configs import key_of
+from tunewise.eventlog import logger
 from tunewise.formats.inductortable import config_of
 from tunewise.formats.operands import OPS
 from tunewise.session import context
@@ -20,7 +20,7 @@ from tunewise.session import context
 SOURCE = "inductor"
 Found = dict[str, tuple[Config, Outcome]]  # what became of each config, by its key
 _KEEPING = ("tune", "collect")
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 _reported: set[str] = set()
 _NO_TIME = "Inductor gives it no time: it does not compile, or needs more than the device has"
 

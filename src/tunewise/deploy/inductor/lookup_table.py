@@ -1,6 +1,5 @@
 """Inductor's lookup table from what we know: memory, tables and models for a GPU that need not be here."""
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from tunewise.decision.devices import known_device
 from tunewise.deploy.inductor.gpu_problems import decision_for
 from tunewise.deploy.inductor.gpu_ranking import ranked
 from tunewise.errors import NotFound, TunewiseError
+from tunewise.eventlog import logger
 from tunewise.formats.inductortable import DECISION, entries_of, key_of
 from tunewise.formats.operands import OPS, features_of, operands_of
 from tunewise.formats.writing import json_text
@@ -18,7 +18,7 @@ from tunewise.models.whole import write_whole
 from tunewise.session import context
 from tunewise.session.ladder import in_force
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 Lines = list[dict[str, Any]]
 Problems = Mapping[str, Iterable[Mapping[str, Any]]]
 

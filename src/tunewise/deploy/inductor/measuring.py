@@ -3,7 +3,6 @@
 import contextvars
 import ctypes
 import functools
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +13,13 @@ from tunewise.deploy.inductor.menus import Menu
 from tunewise.deploy.inductor.problems import Asked, ProductDecision, is_offered
 from tunewise.deploy.inductor.steering import Steering
 from tunewise.errors import BuildError, LimitExceeded
+from tunewise.eventlog import logger
 from tunewise.measure import Measurer, Work, measurer_for
 from tunewise.session import context, shelf
 from tunewise.session.plan import Plan, Task
 from tunewise.session.tune import Tuning, tune
 
-_log = logging.getLogger("tunewise.inductor")
+_log = logger("tunewise.inductor")
 _CHECK = Check(variants=False)  # a second set of inputs takes their place: these functions take a number, no arrays
 _SETS = 2
 

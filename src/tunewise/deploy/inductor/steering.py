@@ -1,6 +1,5 @@
 """What steers torch.compile in a thread right now, and the identity by which compile caches know it."""
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,11 +10,12 @@ import tunewise
 from tunewise.decision import canonical
 from tunewise.decision.source import fingerprint
 from tunewise.errors import InvalidSetting
+from tunewise.eventlog import logger
 from tunewise.session import Decision, context, shelf
 from tunewise.session.ladder import in_force
 from tunewise.settings import Mode, parse_mode
 
-_log = logging.getLogger("tunewise.inductor")
+_log = logger("tunewise.inductor")
 _here = threading.local()
 _reported: set[tuple[str, str]] = set()
 
