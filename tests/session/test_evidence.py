@@ -1,5 +1,6 @@
 """A store of several users: no row decides for others by what it says of itself."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -228,3 +229,11 @@ def test_a_trust_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TUNEWISE_TRUST", "own")
     tw.configure()
     assert evidence.settings.current().trust == "own"
+
+
+def test_a_row_of_any_length_is_weighed_at_once(store: LayeredStore, team: MemoryStore) -> None:
+    for _ in range(5):
+        team.conclude(SUBJECT, won(POOR, 1.0, 0.999, pairs=50_000))
+    began = time.monotonic()
+    assert explained(store).answer.rung == "default"
+    assert time.monotonic() - began < 2

@@ -18,6 +18,7 @@ from limits import HANG_S
 from tunewise import settings
 from tunewise.cli.app import app
 from tunewise.decision import Environment, Part
+from tunewise.decision.origin import run_id
 from tunewise.errors import InvalidSetting, StoreError, StoreWarning
 from tunewise.session.context import current_store
 from tunewise.store import PostgresStore, SqliteStore, guard, open_store
@@ -273,3 +274,40 @@ def test_store_may_be_another_directory(tmp_path, home):
     assert not (home / "store.sqlite3").exists()
     with pytest.raises(InvalidSetting, match="store='~no-such-user/x'"):
         tw.configure(store="~no-such-user/x")
+
+
+def _forge(url, about, verdict):
+    store = PostgresStore(url)
+    store.conclude(about, verdict)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("forged", "reason"),
+    [
+        (replace(won(16), incumbent_s=(), challenger_s=(), gain=1e9), "it has no samples of the winner"),
+        (replace(won(16), challenger_s=(5e-10,) * 10, gain=1e9), "its samples are not times that a call can take"),
+        (replace(won(16), ending="failed"), "a tuning run failed on another host; it may succeed here"),
+    ],
+)
+def test_forged_verdict_on_a_server_does_not_answer(url, decision, forged, reason):
+    tw.configure(store=url)
+    about = decision.subject(decision.problem({"n": 1}))
+    _forge(url, about, replace(forged, challenger={"tile": 16}))
+    assert decision.decide({"n": 1}).rung == "default"
+    assert reason in str(decision.explain({"n": 1}))
+
+
+def test_trust_tells_homes_on_one_server_apart(url, decision, tmp_path):
+    about = decision.subject(decision.problem({"n": 1}))
+    verdict = replace(won(16), challenger={"tile": 16}, run=run_id())
+    tw.configure(home=tmp_path / "one", store=url)
+    current_store().conclude(about, verdict)
+    answered = {}
+    for name in ("one", "two"):
+        for trust in ("own", "host", "all"):
+            tw.configure(home=tmp_path / name, store=url, trust=trust)
+            answered[name, trust] = decision.decide({"n": 1}).rung == "memory"
+    assert [pair for pair, is_answered in answered.items() if not is_answered] == [("two", "own")]
+    tw.configure(home=tmp_path / "two", store=url, trust="own")
+    assert "not trusted with trust='own'" in str(decision.explain({"n": 1}))

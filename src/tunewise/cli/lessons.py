@@ -167,5 +167,5 @@ def _times(decision: Decision, problem: Features) -> dict[str, float]:
 def _won_s(decision: Decision, problem: Features, default_s: float | None) -> float | None:
     """Return the seconds of what won against the default last, in terms of the default's; None where nothing did."""
     verdicts = evidence.answering(current_store().verdicts(decision.subject(decision.problem(problem))))
-    wins = [verdict for verdict in verdicts if verdict.ending == "win"]
-    return default_s / wins[-1].gain if wins and default_s is not None else None
+    win = next((verdict for verdict in verdicts if verdict.ending == "win"), None)
+    return default_s / win.gain if win is not None and default_s is not None else None

@@ -95,7 +95,7 @@ def known(call: Call) -> list[Known]:
     space = call.knobs.space
     outcomes: dict[tuple[int, ...], list[Outcome]] = {}
     for trial in current_store().trials(call.subject):
-        if trial.config in space:
+        if trial.config in space and trial.origin == "own":  # what others say they measured is no measurement
             outcomes.setdefault(space.places(trial.config), []).append(trial.outcome)
     configs = {places: dict(zip(space.names, _at(call, places), strict=True)) for places in outcomes}
     return [Known(configs[places], merged(found)) for places, found in outcomes.items()]

@@ -292,7 +292,7 @@ class Hunt:
 def _resumed(call: Call) -> tuple[str, int]:
     """Return the id of the run that was interrupted and what it has spent, or a new one's."""
     store = current_store()
-    past = store.trials(call.subject)
+    past = [trial for trial in store.trials(call.subject) if trial.origin == "own"]
     last = past[-1].run if past else ""
     if not last or last in {verdict.run for verdict in store.verdicts(call.subject)}:
         return run_id(), 0

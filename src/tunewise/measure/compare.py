@@ -50,7 +50,11 @@ def compare(pair: Callable[[int | None], tuple[float, float]], *, pairs: int | N
 
 def sign_test(wins: int, trials: int) -> float:
     """Return the chance of at least so many wins if both sides were equal."""
-    return sum(comb(trials, k) for k in range(wins, trials + 1)) / 2**trials if trials else 1.0
+    ways = total = comb(trials, wins)
+    for k in range(wins, trials):
+        ways = ways * (trials - k) // (k + 1)
+        total += ways
+    return total / (1 << trials)
 
 
 def judged(taken: Sequence[tuple[float, float]], threshold: float) -> Comparison:

@@ -73,10 +73,10 @@ def _measured(store: Store, subject: Subject, configs: dict[str, Config]) -> _Me
         key = canonical.encode(dict(sorted(trial.config.items())))
         configs.setdefault(key, dict(trial.config))
         outcomes.setdefault(key, []).append(trial.outcome)
-    verdicts = [verdict for verdict in evidence.answering(store.verdicts(subject)) if verdict.ending != "failed"]
-    winner = canonical.encode(dict(sorted(verdicts[-1].winner.items()))) if verdicts else None
-    if winner is not None:
-        configs.setdefault(winner, dict(verdicts[-1].winner))
+    verdict = next((one for one in evidence.answering(store.verdicts(subject)) if one.ending != "failed"), None)
+    winner = canonical.encode(dict(sorted(verdict.winner.items()))) if verdict is not None else None
+    if verdict is not None and winner is not None:
+        configs.setdefault(winner, dict(verdict.winner))
     return _Measured(subject, {key: _time_s(merged(told)) for key, told in outcomes.items()}, winner)
 
 

@@ -1,6 +1,6 @@
 """Evidence: what a remembered verdict must show before it answers. Its gain is that of its samples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tunewise import settings
@@ -12,6 +12,7 @@ from tunewise.settings import Trust
 LEAST_CALL_S = 5e-9
 LONGEST_CALL_S = 1e6  # eleven days: nobody tunes what takes longer
 MOST_CHANCE = 0.01  # of pairs that say so between equals
+MOST_PAIRS = 1_000  # that are weighed: the rest of a row could only cost time
 PAIRS = 7  # the fewest that can show as little chance, each of them won
 
 
@@ -30,8 +31,8 @@ def compared(verdict: Verdict) -> Comparison | None:
     incumbent_s, challenger_s = verdict.incumbent_s, verdict.challenger_s
     if not challenger_s or len(incumbent_s) != len(challenger_s) or not is_possible((*incumbent_s, *challenger_s)):
         return None
-    count = len(challenger_s)
-    return judged(list(zip(incumbent_s, challenger_s, strict=True)), max(MOST_CHANCE, sign_test(count, count)))
+    pairs = list(zip(incumbent_s, challenger_s, strict=True))[:MOST_PAIRS]
+    return judged(pairs, max(MOST_CHANCE, sign_test(len(pairs), len(pairs))))
 
 
 def gain_in(verdict: Verdict) -> float | None:
@@ -40,24 +41,21 @@ def gain_in(verdict: Verdict) -> float | None:
     return None if found is None else found.gain
 
 
-def answering(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Return the verdicts that may answer, each with the gain of its samples; the best last: this home's, the latest.
+def answering(verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
+    """Yield the verdicts that may answer, each with the gain of its samples; the best first: this home's, the latest.
 
     Whose those are is what the settings trust.
     """
-    trust = settings.current().trust
-    found = [_with_own_gain(verdict) for verdict in verdicts if why_not(verdict, trust) is None]
-    return sorted(found, key=lambda verdict: verdict.origin == "own")
+    trust, latest_first = settings.current().trust, verdicts[::-1]
+    for verdict in sorted(latest_first, key=lambda verdict: verdict.origin != "own"):
+        if why_not(verdict, trust) is None:
+            found = compared(verdict)
+            yield verdict if found is None else replace(verdict, gain=found.gain, p_value=found.p_value)
 
 
 def why_not(verdict: Verdict, trust: Trust) -> str | None:
     """Return why a verdict may not answer: its origin is not trusted, or its samples do not show it; None if it may."""
     return _why_not_trusted(verdict, trust) or _why_not_shown(verdict)
-
-
-def _with_own_gain(verdict: Verdict) -> Verdict:
-    found = compared(verdict)
-    return verdict if found is None else replace(verdict, gain=found.gain, p_value=found.p_value)
 
 
 def _why_not_trusted(verdict: Verdict, trust: Trust) -> str | None:

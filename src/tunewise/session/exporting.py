@@ -67,11 +67,11 @@ def _winners(decision: str, store: Store) -> Told:
 
 def _winner(store: Store, subject: Subject) -> tuple[bool, Finding] | None:
     """Return what won on a subject, and whether a tuning run says so; None where nothing ran."""
-    verdicts = [verdict for verdict in evidence.answering(store.verdicts(subject)) if verdict.ending != "failed"]
+    verdict = next((one for one in evidence.answering(store.verdicts(subject)) if one.ending != "failed"), None)
     timed = [trial for trial in _of(store, subject) if isinstance(trial.outcome, Timing)]
-    if verdicts:
-        outcomes = [trial.outcome for trial in timed if trial.config == verdicts[-1].winner]
-        trial = Trial(verdicts[-1].winner, merged(outcomes) if outcomes else _UNTIMED, at=verdicts[-1].at)
+    if verdict is not None:
+        outcomes = [trial.outcome for trial in timed if trial.config == verdict.winner]
+        trial = Trial(verdict.winner, merged(outcomes) if outcomes else _UNTIMED, at=verdict.at)
         found = finding_of(subject, trial)
         return True, found if outcomes else replace(found, outcome=None)
     if not timed:

@@ -110,7 +110,7 @@ def in_force(verdicts: Sequence[Verdict], declaration: Declaration) -> Verdict |
     A winner that is no longer in the space does not hold, a tie or failure of what was the default then does not, and
     neither does a verdict that its samples do not show, or of an origin that is not trusted.
     """
-    for verdict in reversed(evidence.answering(verdicts)):
+    for verdict in evidence.answering(verdicts):
         is_past = verdict.ending != "win" and verdict.incumbent != declaration.default
         if verdict.winner in declaration.space and not is_past:
             return verdict

@@ -130,9 +130,9 @@ def _verdicts(store: Store, decisions: Iterable[str]) -> Iterable[tuple[Subject,
         for subject in store.subjects(decision):
             there = files.facts_of_device(subject.environment.must)
             is_elsewhere = there.get("hardware.kind") == "cpu" and there != here
-            verdicts = [] if is_elsewhere else evidence.answering(store.verdicts(subject))
-            if verdicts:
-                yield subject, verdicts[-1]
+            verdict = None if is_elsewhere else next(evidence.answering(store.verdicts(subject)), None)
+            if verdict is not None:
+                yield subject, verdict
 
 
 def _pin(subject: Subject, verdict: Verdict, *, anywhere: bool) -> PinnedAnswer:

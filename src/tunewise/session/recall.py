@@ -34,8 +34,8 @@ def winners(decision: str, like: Mapping[str, Any] | None = None) -> list[Winner
     decision, and InvalidProblem for a feature it never had.
     """
     subjects = _subjects(decision, like or {})
-    last = ((subject, evidence.answering(current_store().verdicts(subject))) for subject in subjects)
-    return [Winner(subject, verdicts[-1]) for subject, verdicts in last if verdicts]
+    best = ((subject, next(evidence.answering(current_store().verdicts(subject)), None)) for subject in subjects)
+    return [Winner(subject, verdict) for subject, verdict in best if verdict is not None]
 
 
 def trials(decision: str, like: Mapping[str, Any] | None = None, *, failed: bool = False) -> Iterator[Measured]:

@@ -15,7 +15,7 @@ from tunewise.deploy.triton_configs import key_of
 from tunewise.eventlog import logger
 from tunewise.formats.inductortable import config_of
 from tunewise.formats.operands import OPS
-from tunewise.session import context
+from tunewise.session import context, evidence
 
 SOURCE = "inductor"
 Found = dict[str, tuple[Config, Outcome]]  # what became of each config, by its key
@@ -66,7 +66,7 @@ def keep(steering: Steering, op: str, nodes: Sequence[Any], timings: Mapping[Any
     if mode not in _KEEPING:
         return 0
     subject, found = decision.subject(problem_of(op, nodes)), outcomes_of(timings)
-    is_answered = mode == "tune" and bool(context.current_store().verdicts(subject))
+    is_answered = mode == "tune" and any(evidence.answering(context.current_store().verdicts(subject)))
     new = _new(subject, found)
     if not new or (is_answered and found.keys() <= _tried(subject)):
         return 0
@@ -82,7 +82,8 @@ def _new(subject: Subject, found: Found) -> list[Trial]:
 
 
 def _tried(subject: Subject) -> set[str]:
-    return {key_of(trial.config) for trial in context.current_store().trials(subject)}
+    """Return the keys of the configs that this home has tried."""
+    return {key_of(trial.config) for trial in context.current_store().trials(subject) if trial.origin == "own"}
 
 
 def _file(decision: GpuDecision, subject: Subject, trials: Sequence[Trial], verdict: Verdict | None) -> None:
