@@ -4,6 +4,7 @@ import sqlite3
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tunewise as tw
-from tunewise.decision import Subject, Timing, Trial, Verdict, canonical
+from tunewise.decision import Environment, Part, Subject, Timing, Trial, Verdict, canonical
 from tunewise.errors import InvalidProblem, TunewiseWarning
 from tunewise.formats import facts
 from tunewise.measure import Replay, Work
@@ -229,3 +230,15 @@ def test_any_features_get_an_answer_or_are_refused_as_a_problem(honest: bytes, f
             str(error).encode()
         else:
             str(said)
+
+
+def test_an_explanation_of_a_row_stays_short(home: Path) -> None:
+    made = decision()
+    here = subject_of(made, 1)
+    parts = (*here.environment.parts, Part("x" * 100_000, "\x1b" + "y" * 100_000, "must"))
+    store = SqliteStore(home)
+    store.conclude(replace(here, environment=Environment(parts)), HONEST)
+    store.close()
+    said = str(made.explain({"n": 1}))
+    assert "differs in xxx" in said
+    assert len(said) < 3_000

@@ -2,10 +2,14 @@
 
 import resource
 import warnings
+from dataclasses import replace
 
 import pytest
 
+import tunewise as tw
 from tunewise.errors import StoreWarning
+from tunewise.formats import facts
+from tunewise.session.context import current_store
 from tunewise.store import PostgresStore, postgres_reading
 from tunewise.store.connecting import connect
 from tunewise.testing.store_contract import subject, timed, won
@@ -62,3 +66,36 @@ def test_more_rows_than_anybody_measures_are_left_out_oldest_first(url: str) -> 
         assert store.trials(about) == [timed(16)]
     assert len(list(store.records())) == 2
     store.close()
+
+
+BODIES = ["", "{}", "[" * 100_000, '{"ending":"win"}', "1e999", "\x1b[2J", "null", '{"is":"timing"}', "\ufffe"]
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_rows_that_no_tunewise_wrote_change_no_answer(url: str, body: str) -> None:
+    tw.configure(store=url)
+    decision = tw.Decision("rows", space=tw.Space({"tile": [8, 32]}), default={"tile": 8}, near=1)
+    about = decision.subject(decision.problem({"n": 1}))
+    store = PostgresStore(url)
+    store.conclude(about, replace(won(), challenger={"tile": 32}))
+    with connect(url) as db:
+        keys = [key for (key,) in db.execute("SELECT id FROM tunewise.subjects").fetchall()]
+        subjects = "INSERT INTO tunewise.subjects (digest, decision, identity, body) VALUES (%s, 'rows', '', %s)"
+        digests = ("", "d" * 64, about.digest)
+        keys += [db.execute(subjects + " RETURNING id", (digest, body)).fetchone()[0] for digest in digests]
+        for key in keys:
+            for identity in (b"", b"\0" * 16, facts.identity(about.digest, body.encode())):
+                for table in ("trials", "verdicts"):
+                    fact = f"INSERT INTO tunewise.{table} (subject, at, identity, body) VALUES (%s, 'NaN', %s, %s)"
+                    db.execute(fact, (key, identity, body))
+        miss = "INSERT INTO tunewise.misses (key, decision, asked_as, body, count) VALUES ('', '', '', %s, -1)"
+        db.execute(miss, (body,))
+        db.execute("INSERT INTO tunewise.signs VALUES ('run', 'k', 'Infinity', %s)", (body,))
+    store.close()
+    for n, rung in ((1, "memory"), (2, "default")):
+        assert (decision.decide({"n": n}).rung, decision.explain({"n": n}).answer.rung) == (rung, rung)
+    held = current_store()
+    assert len(list(held.records())) == 1
+    assert all(dict(miss.problem) == {"n": 2} for miss in held.misses())
+    assert "k" not in [sign.key for sign in held.signs()]
+    tw.configure()

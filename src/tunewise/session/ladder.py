@@ -267,7 +267,10 @@ _WHY_NOT: dict[Rung, Callable[[Question], str]] = {
 
 
 def _parts(parts: Mapping[str, tuple[object, object]]) -> str:
-    shown = [f"{name} (now {ours!r}, then {theirs!r})" for name, (ours, theirs) in list(parts.items())[:_SHOWN_PARTS]]
+    shown = [
+        f"{shelf.shown(name)} (now {shelf.shown(repr(ours))}, then {shelf.shown(repr(theirs))})"
+        for name, (ours, theirs) in list(parts.items())[:_SHOWN_PARTS]
+    ]
     more = len(parts) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 

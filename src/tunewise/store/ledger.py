@@ -1,7 +1,6 @@
 """The ledger of a home: which facts in shared stores it measured or imported itself."""
 
 import os
-import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +10,6 @@ from tunewise.decision.origin import origin_of
 from tunewise.errors import StoreError
 from tunewise.formats import facts
 from tunewise.store.home import prepare
-from tunewise.store.locks import renew_in_children
 
 FILE_NAME = "measured-here"
 
@@ -25,31 +23,24 @@ class Ledger:
 
     def __init__(self, home: Path) -> None:
         self._path = home / FILE_NAME
-        self._lock = threading.Lock()
+        # No lock guards them: identities are only added, and lines that two threads read at once are read twice.
         self._known: set[bytes] = set()
         self._read_bytes = 0
-        renew_in_children(self)
 
     def add(self, subject: Subject, given: Iterable[Trial | Verdict]) -> None:
         """Enter facts about a subject."""
         digest = subject.digest
         identities = [_identity(digest, fact) for fact in given]
-        with self._lock:
-            self._known.update(identities)
+        self._known.update(identities)
         with suppress(OSError, StoreError):
             self._append("".join(f"\n{identity.hex()}\n" for identity in identities).encode())
 
     def origin(self, digest: str, fact: Trial | Verdict) -> Origin:
         """Return where a fact about the subject of a digest comes from."""
         identity = _identity(digest, fact)
-        with self._lock:
-            if identity not in self._known:
-                self._read()
-            return "own" if identity in self._known else origin_of(fact.run)
-
-    def renew(self) -> None:
-        """Begin a forked child with a lock of its own."""
-        self._lock = threading.Lock()
+        if identity not in self._known:
+            self._read()
+        return "own" if identity in self._known else origin_of(fact.run)
 
     def _append(self, raw: bytes) -> None:
         prepare(self._path.parent)
