@@ -27,6 +27,7 @@ _PLACES = (
     (re.compile(r"\buser \d+"), "another user"),
     (re.compile(r"[^\s(]*/[^\s;,)]+"), "..."),
 )
+_EVENTS = logging.getLogger(NAME)
 _LONGEST_PART = 4_096  # of a line: what is longer, such as a problem with names without end, is left out
 
 
@@ -54,8 +55,8 @@ def tell(level: int, event: str, text: str, **facts: Any) -> None:
     Records have the attributes `event`, a name that stays, and `facts`, plain values of JSON. Never raises, but for
     a warning that the program has turned into an error.
     """
-    sink, log = _Process.sink, logging.getLogger(NAME)
-    is_heard = log.isEnabledFor(level) and log.hasHandlers()
+    sink, log = _Process.sink, _EVENTS
+    is_heard = _is_heard(level)
     if not is_heard and (sink is None or level < sink.level):
         return
     said = {"event": event, "facts": {name: _plain(value) for name, value in facts.items()}}
@@ -68,10 +69,15 @@ def tell(level: int, event: str, text: str, **facts: Any) -> None:
 
 def is_told(level: int) -> bool:
     """Return whether anybody would hear of an event of this level."""
-    log = logging.getLogger(NAME)
-    return (_Process.sink is not None and level >= _Process.sink.level) or (
-        log.isEnabledFor(level) and log.hasHandlers()
-    )
+    return (_Process.sink is not None and level >= _Process.sink.level) or _is_heard(level)
+
+
+def _is_heard(level: int) -> bool:
+    """Return whether the program has set up for events of a level, without the lock of `logging`.
+
+    That lock stays taken where an exception of a signal handler comes at the wrong moment, and every look-up asks this.
+    """
+    return _EVENTS.manager.disable < level and _EVENTS.getEffectiveLevel() <= level and _EVENTS.hasHandlers()
 
 
 def put_in_force(target: Target | None, level: Level) -> None:

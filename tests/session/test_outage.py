@@ -1,6 +1,7 @@
 """A store that is away when a question is first asked: the answer given without it is not the answer for ever."""
 
 import json
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,17 +23,22 @@ def outage(home: Path, monkeypatch: pytest.MonkeyPatch) -> Outage:
     """Give a block in which the store of a process that has just begun cannot be read; it is tried again by hand."""
     monkeypatch.setattr(guard.Guard, "read_again", lambda self: None)
     monkeypatch.setattr(trouble.Trouble, "is_over", lambda self, now: True)
+    write_waiting, is_away = guard.Guard.write_waiting, threading.Event()
+    # The thread that writes would make a new directory in the moment between the two renames.
+    monkeypatch.setattr(guard.Guard, "write_waiting", lambda self: None if is_away.is_set() else write_waiting(self))
 
     @contextmanager
     def away() -> Iterator[None]:
         tw.configure()
         aside = home.rename(home.with_name("aside"))
         home.write_text("a file where the directory should be")
+        is_away.set()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
         home.unlink()
         aside.rename(home)
+        is_away.clear()
 
     return away
 

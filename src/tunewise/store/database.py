@@ -1,7 +1,6 @@
 """One SQLite file as one process sees it: read beside whoever writes, written by one at a time, closed around forks."""
 
 import functools
-import logging
 import os
 import sqlite3
 import threading
@@ -11,7 +10,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from tunewise import system
 from tunewise.errors import DamagedStore, StoreError
+from tunewise.eventlog import logger
 from tunewise.store import schema
 from tunewise.store.home import prepare, why_remote
 from tunewise.store.locks import LockFile, keep_for_ever, lock_file
@@ -23,7 +24,7 @@ CHECKPOINT_BYTES = 4 << 20
 _READER_BUSY_S, _WRITER_BUSY_S = 1.0, 10.0
 _LONGEST_VALUE = 16 << 20
 _FORK_WAIT_S = 5.0
-_logger = logging.getLogger(__name__)
+_logger = logger(__name__)
 _COPIED_AT_ONCE = 2_000  # pages
 # No statement of ours can break a constraint in a file that is sound.
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT})
@@ -278,7 +279,7 @@ class Database:
         is_new = not self.path.exists()
         if is_new:
             # Only a file that did not exist may be opened and closed by hand: closing drops SQLite's own locks on it.
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self._writer.file = _identity(self.path)
         db = self._connect("mode=rw", _WRITER_BUSY_S)
         try:
@@ -292,7 +293,7 @@ class Database:
             raise
         self._writer.db, self._is_durable = db, None
         if is_new:
-            sync_directory(self.path.parent)
+            system.sync_directory(self.path.parent)
         return db
 
     def _opened_read_only(self) -> sqlite3.Connection:
@@ -412,15 +413,6 @@ def _free_name(path: Path) -> Path:
     return target
 
 
-def sync_directory(directory: Path) -> None:
-    """Return once the names in a directory are on the disk."""
-    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 _live: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
@@ -435,8 +427,6 @@ def _watch_forks() -> None:
         return act_on_all
 
     before, after = everywhere(_Connection.before_fork), everywhere(_Connection.after_fork_in_parent)
-    os.register_at_fork(
-        before=before, after_in_parent=after, after_in_child=everywhere(_Connection.after_fork_in_child)
-    )
+    system.at_fork(before=before, after_in_parent=after, after_in_child=everywhere(_Connection.after_fork_in_child))
     # Once more: an exception of a signal handler ends a hook, and Python only prints it.
-    os.register_at_fork(before=before, after_in_parent=after)
+    system.at_fork(before=before, after_in_parent=after)

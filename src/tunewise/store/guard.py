@@ -1,7 +1,6 @@
 """What stands between a program and its store: threads that do the work, bounded waits, and memory for hard times."""
 
 import atexit
-import logging
 import threading
 import time
 import warnings
@@ -13,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tunewise.errors import DamagedStore, StoreError, StoreWarning, UnreachableStore
-from tunewise.eventlog import WARNING, tell
+from tunewise.eventlog import WARNING, logger, tell
 from tunewise.store.base import Sign, Store
 from tunewise.store.io_thread import IOThread
 from tunewise.store.listening import Heard
@@ -34,7 +33,7 @@ _WRITTEN_S = 15.0  # for a fact to be written; who holds a file is named after 1
 _CLOSED_S = 3.0  # for what waits when a store is closed or the program ends
 _KEPT = "Results are kept in memory until it can be used."
 _MOST_POSTED = 10_000  # of what nobody waits for; what is beyond that is dropped
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 _T = TypeVar("_T")
 _warned = threading.Event()
 

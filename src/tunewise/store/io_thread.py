@@ -1,6 +1,5 @@
 """A thread that does a store's reading or writing, so that no caller is inside of it when a signal comes."""
 
-import logging
 import queue
 import threading
 import weakref
@@ -8,12 +7,13 @@ from _thread import start_new_thread
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from tunewise.eventlog import logger
 from tunewise.store.locks import renew_in_children
 
 _T = TypeVar("_T")
 _IDLE_S = 5.0  # after which a thread that has nothing to do ends
 _SHORTEST_PAUSE_S = 1.0  # between two tries of what failed
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Job(Generic[_T]):

@@ -12,6 +12,7 @@ from math import inf
 from pathlib import Path
 from typing import Protocol
 
+from tunewise import system
 from tunewise.errors import StoreError
 from tunewise.store import byte_locks
 from tunewise.store.base import Flight, Holder
@@ -198,7 +199,7 @@ class _Shared:
                 self._outlived.append(self._fd)
                 self._fd = None
             if self._fd is None:
-                self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+                self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | system.NOFOLLOW, 0o600)
             return self._fd
 
     def _is_current(self, fd: int) -> bool:
@@ -344,4 +345,4 @@ def _watch_forks() -> None:
         for one in list(_renewed):
             one.renew()
 
-    os.register_at_fork(after_in_child=renew_all)
+    system.at_fork(after_in_child=renew_all)
