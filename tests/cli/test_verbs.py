@@ -132,6 +132,14 @@ def test_best_shows_winners_that_match(asked: Asked, cli: Cli, toy: str) -> None
     assert "n=400" in cli("best", "toy").stdout
 
 
+def test_best_shows_the_last_winners_and_how_many_there_are(asked: Asked, cli: Cli, toy: str) -> None:
+    asked("tune", toy, "--problem", "n=300", "--problem", "n=400", "--budget", 1)
+    said = asked("best", "toy", "--limit", 1)
+    assert ([row["problem"] for row in said["winners"]], said["total"]) == ([{"n": 400}], 2)
+    assert "2 winners, the last 1 shown; --limit 0 shows all" in cli("best", "toy", "--limit", 1).output
+    assert "shows all" not in cli("best", "toy", "--limit", 0).output
+
+
 def test_best_names_the_part_in_which_environments_differ(asked: Asked, cli: Cli, toy: str) -> None:
     asked("tune", toy, "--problem", "n=300", "--budget", 1)
     file = Path(toy.removesuffix(":toy"))

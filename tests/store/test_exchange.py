@@ -1,5 +1,6 @@
 import os
 import stat
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -7,14 +8,17 @@ from hypothesis import strategies as st
 
 from tunewise.decision import Environment, Failure, Part, Problem, Subject, Trial, Verdict
 from tunewise.errors import InvalidFile, NotFound, StoreError
+from tunewise.formats.records import Record
 from tunewise.settings import Settings
 from tunewise.store import (
     Imported,
     LayeredStore,
     MemoryStore,
+    SafeStore,
     SqliteStore,
     exchange,
     export_to,
+    guard,
     import_from,
     merge,
     open_store,
@@ -228,3 +232,19 @@ def test_10000_hostile_names_come_back_and_harm_nothing(store, tmp_path, name, v
     store.add(about, [timed(8, run=name)])
     assert store.trials(about)[-1].run == name
     assert store.recorded(about) == about
+
+
+def test_what_is_imported_is_waited_for_however_long_it_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(guard, "_WRITTEN_S", 0.0)
+    absorb = SqliteStore.absorb
+
+    def slowly(self, records):
+        time.sleep(0.3)
+        return absorb(self, records)
+
+    monkeypatch.setattr(SqliteStore, "absorb", slowly)
+    told = []
+    store = SafeStore(SqliteStore(tmp_path / "home"), warn=told.append)
+    assert store.absorb([Record(subject(), timed(8))]) == 1
+    assert told == []
+    assert SqliteStore(tmp_path / "home").trials(subject()) == [timed(8)]

@@ -266,7 +266,8 @@ def test_role_that_may_not_change_an_older_store_reads_it_until_somebody_else_ha
     guest = server.guest_url(url, postgres_server.PASSWORD)
     server.sql("GRANT USAGE ON SCHEMA tunewise TO guest", _name(url))
     server.sql("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tunewise TO guest", _name(url))
-    server.sql("DROP TABLE tunewise.signs", _name(url))
+    server.sql("DROP TABLE tunewise.signs, tunewise.points", _name(url))
+    server.sql("DROP INDEX tunewise.subjects_decision", _name(url))
     server.sql("UPDATE tunewise.schema_number SET number = 1", _name(url))
     mine = PostgresStore(guest)
     assert mine.trials(subject()) == [timed(1)]

@@ -9,9 +9,9 @@ from tunewise.cli import facts
 from tunewise.cli.home import sound_store
 from tunewise.cli.problems import Features, Pairs
 from tunewise.cli.runs import gain_of
-from tunewise.cli.screen import Screen, example, json_option, pass_screen, seconds
+from tunewise.cli.screen import Screen, count, example, json_option, pass_screen, seconds
 from tunewise.session.ladder import show
-from tunewise.session.recall import winners
+from tunewise.session.recall import last_winners
 
 _SHOWN = 40  # characters of a part of an environment
 
@@ -25,17 +25,21 @@ _SHOWN = 40  # characters of a part of an environment
 )
 @click.argument("decision")
 @click.option("--problem", "like", type=Pairs(), help="Only problems with these features.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=50, show_default=True, help="Show the last so many; 0 for all."
+)
 @json_option
 @pass_screen
-def best(screen: Screen, decision: str, like: Features | None, as_json: bool) -> None:
+def best(screen: Screen, decision: str, like: Features | None, limit: int, as_json: bool) -> None:
     """Show the remembered winners.
 
     DECISION is its name. Where several environments are remembered, the parts in which they differ are shown.
     """
     sound_store()
-    rows = [facts.of_winner(winner) for winner in winners(decision, like)]
+    found = last_winners(decision, like, limit or None)
+    rows = [facts.of_winner(winner) for winner in found.rows]
     if as_json:
-        screen.json({"winners": rows})
+        screen.json({"winners": rows, "total": found.total})
         return
     if not rows:
         screen.say("no tuning run has ended for such a problem" if like else "no tuning run has ended")
@@ -43,6 +47,8 @@ def best(screen: Screen, decision: str, like: Features | None, as_json: bool) ->
     parts = differing([row["environment"] for row in rows])
     columns = ("problem", "config", "gain", "p", "pairs", "time", "tuned at", *parts)
     screen.table(columns, [_cells(row, parts) for row in rows], right=("gain", "p", "pairs", "time"))
+    if found.total > len(rows):
+        screen.say(f"{count(found.total, 'winner')}, the last {len(rows)} shown; --limit 0 shows all")
 
 
 def differing(environments: Sequence[facts.Row]) -> list[str]:

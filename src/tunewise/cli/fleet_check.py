@@ -99,7 +99,7 @@ def _known(plan: FleetPlan, work: Work, target: Target, problem: dict[str, Any],
 def _each_s(target: Target, store: Store) -> float | None:
     """Return the seconds between two evaluations of the same run, or None if nothing was measured before."""
     gaps: list[float] = []
-    for subject in store.subjects(target.declaration.name)[-_LOOKED_AT:]:
+    for subject in store.subjects(target.declaration.name, last=_LOOKED_AT):
         measured = [trial for trial in store.trials(subject) if trial.source not in ("race", "final", "check")]
         pairs = [(a, b) for a, b in pairwise(measured) if a.run == b.run and b.at > a.at]
         gaps += [b.at - a.at for a, b in pairs if b.at - a.at < _LONGEST_GAP_S]

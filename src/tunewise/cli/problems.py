@@ -141,7 +141,7 @@ def _made(decision: Decision, guess: dict[str, Any]) -> tuple[Any, ...] | None:
 def _remembered_names(name: str) -> list[str]:
     from tunewise.session.context import current_store
 
-    subjects = current_store().subjects(name)
+    subjects = current_store().subjects(name, last=1)
     return list(subjects[-1].problem) if subjects else []
 
 

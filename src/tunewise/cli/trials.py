@@ -7,7 +7,7 @@ from tunewise.cli.home import sound_store
 from tunewise.cli.problems import Features, Pairs
 from tunewise.cli.screen import Screen, count, example, json_option, pass_screen, seconds
 from tunewise.session.ladder import show
-from tunewise.session.recall import trials as remembered
+from tunewise.session.recall import last_trials
 
 _SHOWN = 60  # characters of a failure's detail
 
@@ -33,10 +33,10 @@ def trials(screen: Screen, decision: str, like: Features | None, failed: bool, l
     DECISION is its name.
     """
     sound_store()
-    found = list(remembered(decision, like, failed=failed))
-    rows = [facts.of_measured(measured) for measured in found[-limit if limit else 0 :]]
+    found = last_trials(decision, like, limit or None, failed=failed)
+    rows = [facts.of_measured(measured) for measured in found.rows]
     if as_json:
-        screen.json({"trials": rows, "total": len(found)})
+        screen.json({"trials": rows, "total": found.total})
         return
     if rows:
         columns = ["problem", "config", "time", "samples", "compile", "source", "failure"]
@@ -44,8 +44,10 @@ def trials(screen: Screen, decision: str, like: Features | None, failed: bool, l
         if not any(row["failure"] for row in rows):
             columns, cells = columns[:-1], [cell[:-1] for cell in cells]
         screen.table(columns, cells, right=("time", "samples", "compile"))
-    left = len(found) - len(rows)
-    screen.say(f"{count(len(found), 'trial')}" + (f", the last {len(rows)} shown; --limit 0 shows all" if left else ""))
+    left = found.total - len(rows)
+    screen.say(
+        f"{count(found.total, 'trial')}" + (f", the last {len(rows)} shown; --limit 0 shows all" if left else "")
+    )
 
 
 def _cells(row: facts.Row) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Trials: what was run and what became of it. Verdicts: how a tuning run ended."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -69,7 +69,7 @@ class Subject:
         """Return the parts that differ, as name -> (ours, theirs); a part that one side lacks is None there."""
         ours, theirs = self.parts, other.parts
         names = [*ours, *(name for name in theirs if name not in ours)]
-        return {n: (ours.get(n), theirs.get(n)) for n in names if _spelled(ours, n) != _spelled(theirs, n)}
+        return {n: (ours.get(n), theirs.get(n)) for n in names if not _are_equal(ours, theirs, n)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,14 @@ class Miss:
     digest: str = field(default="", compare=False)
 
 
-def _spelled(parts: dict[str, Any], name: str) -> str | None:
-    return canonical.encode(parts[name]) if name in parts else None
+def _are_equal(ours: Mapping[str, Any], theirs: Mapping[str, Any], name: str) -> bool:
+    """Return whether a part is spelled alike on both sides: 1, 1.0 and true are three values."""
+    if name not in ours or name not in theirs:
+        return False
+    one, other = ours[name], theirs[name]
+    if type(one) is type(other) and type(one) in (str, int):  # most are: spelling them out costs far more
+        return bool(one == other)
+    return canonical.encode(one) == canonical.encode(other)
 
 
 def lower_half_mean(samples: Sequence[float]) -> float:

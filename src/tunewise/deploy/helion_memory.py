@@ -105,9 +105,9 @@ def donors(call: Call) -> list[tuple[str, list[Trial]]]:
     """Return the trials of the nearest other problems, fitted to this one's space, each with its origin."""
     store, found = current_store(), []
     for other in priors.nearest(store, call.subject)[: priors.MOST]:
-        trials = _fitted(call, store.trials(other))
+        trials = _fitted(call, store.trials(other.subject))
         if trials:
-            found.append((other.digest, trials))
+            found.append((other.subject.digest, trials))
     return found
 
 
@@ -165,7 +165,6 @@ def _question(call: Call) -> Question:
         call.subject,
         (),
         store,
-        others=lambda: store.subjects(declaration.name),
         heuristics=lambda: shelf.heuristics_for(declaration.name),
         experts=lambda: shelf.experts_for(declaration),
     )

@@ -9,6 +9,7 @@ from tunewise.deploy.triton_configs import TritonConfig, key_of
 from tunewise.session import Decision, context, priors, seeding, shelf
 
 _OF_A_PROBLEM = 3  # configs that another problem proposes, its best first
+_LATEST = 128  # problems of a decision that are looked through for what fails everywhere
 
 
 def shortlist(
@@ -24,8 +25,7 @@ def shortlist(
     failed = _failed(before)
     if before and len(failed) == len({key_of(trial.config) for trial in before}):
         return [config for key, config in offered.items() if key not in failed] or list(offered.values())
-    # Once, for all that is asked of others below: with hundreds of known problems it takes a third of a second.
-    others = priors.nearest(context.current_store(), subject)
+    others = [one.subject for one in priors.nearest(context.current_store(), subject)]
     default = key_of(decision.default) if key_of(decision.default) in offered else next(iter(offered))
     doubtful = _failed_alike(subject, others)
     ideas = dict.fromkeys([default, *_ideas(decision, subject, answer, others), *offered])
@@ -37,7 +37,7 @@ def shortlist(
 def has_failed(config: Config, subject: Subject) -> bool:
     """Return whether a config failed on this problem, or lately on others like it in the same environment."""
     store, key = context.current_store(), key_of(config)
-    latest_first = store.subjects(subject.decision)[::-1]
+    latest_first = store.subjects(subject.decision, _LATEST)[::-1]
     return key in _failed(store.trials(subject)) or key in _failed_alike(subject, latest_first)
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import TypeVar
 
-from tunewise.decision import Miss, Subject, Trial, Verdict
+from tunewise.decision import Miss, Problem, Subject, Trial, Verdict
 from tunewise.errors import DamagedStore, StoreError
 from tunewise.eventlog import logger
 from tunewise.formats.records import Record
-from tunewise.store import Flight, Prune, Pruned, Sign, Store, StoreInfo
+from tunewise.store import Flight, Measured, Page, Prune, Pruned, Remembered, Sign, Store, StoreInfo
 
 _T = TypeVar("_T")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
@@ -61,9 +61,27 @@ class PatientStore:
         """Return the subject as last written, or None if nothing is known of it."""
         return self._lasting(lambda: self._store.recorded(subject))
 
-    def subjects(self, decision: str | None = None) -> list[Subject]:
-        """Return every subject that has trials or verdicts, in the order they were first seen."""
-        return self._lasting(lambda: self._store.subjects(decision))
+    def subjects(self, decision: str | None = None, last: int | None = None) -> list[Subject]:
+        """Return every subject that has trials or verdicts, or the last so many, in the order they were first seen."""
+        return self._lasting(lambda: self._store.subjects(decision, last))
+
+    def near(self, subject: Subject, ratio: float, limit: int) -> list[Remembered]:
+        """Return tuned subjects that differ in numbers only, each by `ratio` at most, nearest first."""
+        return self._lasting(lambda: self._store.near(subject, ratio, limit))
+
+    def kin(self, subject: Subject, limit: int) -> list[Remembered]:
+        """Return other subjects of the same decision: the nearest and the last ones."""
+        return self._lasting(lambda: self._store.kin(subject, limit))
+
+    def tuned(self, decision: str, like: Problem | None = None, limit: int | None = None) -> Page[Remembered]:
+        """Return the last tuned subjects of those whose problem has the features `like`."""
+        return self._lasting(lambda: self._store.tuned(decision, like, limit))
+
+    def measured(
+        self, decision: str, like: Problem | None = None, limit: int | None = None, *, failed: bool = False
+    ) -> Page[Measured]:
+        """Return the last trials, or only failed ones, of subjects whose problem has the features `like`."""
+        return self._lasting(lambda: self._store.measured(decision, like, limit, failed=failed))
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts."""

@@ -42,7 +42,7 @@ from tunewise.session.ladder import Explanation, Pin, Question, climb, explain, 
 from tunewise.session.misses import Misses
 from tunewise.session.tune import Tuning
 from tunewise.settings import MEASURING, Mode, parse_mode
-from tunewise.store import Store, renew_in_children
+from tunewise.store import are_near, renew_in_children
 
 _MAX_HOT = 100_000  # answers kept at hand; beyond that, beginning anew costs less than choosing
 _DETERMINISTIC = "deterministic"  # where answers are looked up while PyTorch is to be deterministic
@@ -75,7 +75,6 @@ class _Own:
         self.bound: Implementation | None = None
         self.facts: Mapping[str, Any] | None = None
         self.environment: Environment | None = None
-        self.others: Sequence[Subject] | None = None
         self.complete: set[tuple[object, ...]] = set()  # tuned as asked, as far as this process knows; see `calling`
         self.stopped: dict[tuple[object, ...], Answer] = {}  # somebody did not want to wait for more than this
         self.asked: set[tuple[object, ...]] = set()  # of the background
@@ -205,22 +204,26 @@ class Decision(Declaration):
             own.epoch += 1
             own.hot = replace(own.hot, answers={})
             own.framed = {}
-            own.environment = own.others = None
+            own.environment = None
         own.misses.flush()
 
     def _look_again(self, features: Mapping[str, Any]) -> None:
-        """Drop the answers kept for one problem, and look it up at once: the next call must not wait for the disk."""
+        """Drop the answers that tuning a problem changed, and look it up at once: the next call must not wait."""
+        self._tuned(features)
+        self.decide(features)
+
+    def _tuned(self, features: Mapping[str, Any]) -> None:
+        """Drop the answers that a new verdict on a problem may change: of this problem, and of those it is near to."""
         own, problem = self._own, self.problem(features)
         with own.lock:
             own.epoch += 1
-            own.others = None
             own.framed = {key: answer for key, answer in own.framed.items() if key[1] != problem}
             if self.buckets:  # other values of the same bucket are this problem too
                 own.hot = replace(own.hot, answers={})
             with suppress(KeyError, TypeError):
                 del own.hot.answers[own.hot.pick(features)]
         own.misses.drop(problem)
-        self.decide(features)
+        own.misses.flush(lambda other: are_near(problem, other, self.near))
 
     def mode_in_force(self, asked: Mode | None = None) -> Mode:
         """Return the mode that counts here: that asked for, the innermost block's, the decision's, the environment's.
@@ -301,17 +304,9 @@ class Decision(Declaration):
             self.subject(problem),
             tuple(self._own.pins),
             store,
-            others=lambda: self._others(store),
             heuristics=lambda: shelf.heuristics_for(self.name),
             experts=lambda: shelf.experts_for(self),
         )
-
-    def _others(self, store: Store) -> Sequence[Subject]:
-        """Return what is known of this decision, read once: every new problem is compared with all of it."""
-        own, others = self._own, self._own.others
-        if others is None:
-            own.others = others = store.subjects(self.name)
-        return others
 
     def _look_up(self, features: Mapping[str, Any], mode: Mode | None) -> Answer:
         if agreeing.is_new_group():  # answers of before are this process's own

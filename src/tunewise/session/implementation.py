@@ -113,11 +113,10 @@ class Implementation:
         except BaseException:
             self.decision.forget()
             raise
-        self.decision._own.misses.drop(task.subject.problem)
         if tuning.verdict is None and tuning.answer.rung == "memory":  # known already, so nothing else has changed
             self.decision._look_again(features)
         else:
-            self.decision.forget()
+            self.decision._tuned(features)
         return tuning
 
     def _replayed(self, features: Mapping[str, Any], plan: Plan) -> Tuning:

@@ -1,8 +1,7 @@
 """The ladder: pins, memory, tables, rules, models, a near match, the default; each rung answers or says why not."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, log
 
 from tunewise import settings
 from tunewise.decision import Answer, Config, Declaration, Problem, Rung, Subject, Verdict
@@ -12,7 +11,7 @@ from tunewise.session import evidence, pins, priors, shelf
 from tunewise.session.learned import answered, why_nobody, why_nothing_learned
 from tunewise.session.seeding import promoted
 from tunewise.settings import Mode
-from tunewise.store import Store
+from tunewise.store import Remembered, Store
 
 _RUNGS: dict[Mode, tuple[Rung, ...]] = {
     "use": ("pin", "memory", "table", "promoted", "learned", "near", "default"),
@@ -22,6 +21,8 @@ _RUNGS: dict[Mode, tuple[Rung, ...]] = {
     "off": ("default",),
 }
 _SHOWN_PARTS = 6
+_NEAR = (1, 64)  # near problems that are looked at: the nearest almost always has an answer
+_COMPARED = 32  # others that `explain` compares a problem with, of the nearest ones and of the last ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +63,15 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Everything a rung may look at. `others` lists the subjects of the decision, `heuristics` those that may know it.
+    """Everything a rung may look at. `heuristics` gives those that may know the decision.
 
-    `experts` gives the rules of thumb that are asked. All three are called only when needed.
+    `experts` gives the rules of thumb that are asked. Both are called only when needed.
     """
 
     declaration: Declaration
     subject: Subject
     pins: Sequence[Pin]
     store: Store
-    others: Callable[[], Sequence[Subject]]
     heuristics: Callable[[], Sequence[Heuristic]] = tuple
     experts: Callable[[], Sequence[Expert]] = tuple
 
@@ -157,14 +157,19 @@ def _of_promoted(question: Question) -> Iterator[tuple[str, Config | str]]:
 
 
 def _near(question: Question) -> Answer | None:
-    limit, problem = log(question.declaration.near), question.subject.problem
-    near = ((_distance(question.subject, other), other) for other in question.others() if other.problem != problem)
-    for _, other in sorted((pair for pair in near if pair[0] <= limit), key=lambda pair: pair[0]):
-        verdict = in_force(question.store.verdicts(other), question.declaration)
-        if verdict is not None and verdict.ending != "failed" and limit > 0:
-            config = question.declaration.space.config(verdict.winner)
-            reason = f"tuned for the near problem {other.problem}"
-            return Answer(config, "near", f"run {verdict.run[:8]}", reason, 0.5, verdict.time_s)
+    ratio, declaration = question.declaration.near, question.declaration
+    if ratio <= 1:
+        return None
+    for limit in _NEAR:
+        found = question.store.near(question.subject, ratio, limit)
+        for one in found:
+            verdict = in_force(one.verdicts, declaration)
+            if verdict is not None and verdict.ending != "failed":
+                reason = f"tuned for the near problem {one.subject.problem}"
+                config = declaration.space.config(verdict.winner)
+                return Answer(config, "near", f"run {verdict.run[:8]}", reason, 0.5, verdict.time_s)
+        if len(found) < limit:
+            return None
     return None
 
 
@@ -220,18 +225,20 @@ def _why_unknown(question: Question) -> str:
     if trials:
         tried = len({show(trial.config) for trial in trials})
         return f"a tuning run is unfinished after {tried} configs; tune again to resume it"
-    others = [other for other in question.others() if question.store.verdicts(other)]
+    kin = question.store.kin(question.subject, _COMPARED)
+    others = [one.subject for one in kin if one.verdicts]
     if not others:
         return f"nothing is remembered of {question.subject.decision}"
     closest = min(others, key=lambda other: len(question.subject.difference(other)))
     parts = question.subject.difference(closest)
-    return f"the closest of {len(others)} remembered differs in {_parts(parts)}{_begun_with(question)}"
+    which = "remembered" if len(kin) < _COMPARED else "that were compared, the nearest and the last remembered,"
+    return f"the closest of {len(others)} {which} differs in {_parts(parts)}{_begun_with(question, kin)}"
 
 
-def _begun_with(question: Question) -> str:
+def _begun_with(question: Question, kin: Sequence[Remembered] | None = None) -> str:
     """Return in words what a tuning run would try first because it won elsewhere; empty if there is nothing."""
     declaration = question.declaration
-    for winner in priors.winners(question.store, question.subject, declaration.default):
+    for winner in priors.winners(question.store, question.subject, declaration.default, known=kin):
         if winner.config in declaration.space:
             return f"; tuning would first try {show(winner.config)}, from {winner.by}"
     return ""
@@ -273,26 +280,3 @@ def _parts(parts: Mapping[str, tuple[object, object]]) -> str:
     ]
     more = len(parts) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
-
-
-def _distance(ours: Subject, theirs: Subject) -> float:
-    """Return the largest log ratio of any number, or infinity unless all else is equal."""
-    same = (ours.policy, ours.environment.must, set(ours.problem)) == (
-        theirs.policy,
-        theirs.environment.must,
-        set(theirs.problem),
-    )
-    if not same or ours.problem.categorical != theirs.problem.categorical:
-        return inf
-    return max(_log_ratios(ours.problem.numeric, theirs.problem.numeric), default=inf)
-
-
-def _log_ratios(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Iterable[float]:
-    for name, value in ours.items():
-        other = theirs.get(name)
-        if other is None:
-            yield inf
-        elif value == other:
-            yield 0.0
-        else:
-            yield abs(log(value / other)) if value > 0 and other > 0 else inf

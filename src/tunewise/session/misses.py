@@ -3,6 +3,7 @@
 import atexit
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from tunewise.decision import Answer, Problem, Subject
@@ -53,11 +54,12 @@ class Misses:
         """Begin anew in a forked child: its parent writes what was counted before."""
         self._lock, self._open = threading.RLock(), {}
 
-    def flush(self) -> None:
-        """Write the counts that are not written yet and start anew."""
+    def flush(self, is_meant: Callable[[Problem], bool] = lambda problem: True) -> None:
+        """Write the counts that are not written yet and start anew: of all problems, or of those that are meant."""
         with self._lock:
-            counts, self._open = list(self._open.values()), {}
-            for count in counts:
+            counts = {key: count for key, count in list(self._open.items()) if is_meant(key[1])}
+            self._open = {key: count for key, count in list(self._open.items()) if key not in counts}
+            for count in counts.values():
                 count.write()
 
 

@@ -127,12 +127,12 @@ def _verdicts(store: Store, decisions: Iterable[str]) -> Iterable[tuple[Subject,
     """Yield the last verdict of every subject that is about a device of this machine, as far as that can be told."""
     here = files.facts_of_device(environment(detect()).must)
     for decision in decisions:
-        for subject in store.subjects(decision):
-            there = files.facts_of_device(subject.environment.must)
+        for one in store.tuned(decision).rows:
+            there = files.facts_of_device(one.subject.environment.must)
             is_elsewhere = there.get("hardware.kind") == "cpu" and there != here
-            verdict = None if is_elsewhere else next(evidence.answering(store.verdicts(subject)), None)
+            verdict = None if is_elsewhere else next(evidence.answering(one.verdicts), None)
             if verdict is not None:
-                yield subject, verdict
+                yield one.subject, verdict
 
 
 def _pin(subject: Subject, verdict: Verdict, *, anywhere: bool) -> PinnedAnswer:

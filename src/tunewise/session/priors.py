@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, log
+from math import inf
 
 from tunewise.decision import Config, Outcome, Places, Problem, Space, Subject, Trial, Verdict, merged
 from tunewise.session import evidence, shelf
-from tunewise.store import Store
+from tunewise.store import Remembered, Store, log_ratio
 
 MOST = 12  # how many other problems are told; a search learns little from a thirteenth
 WINNERS = 3  # how many winners of elsewhere are tried first: who is right needs no fourth guess
+_COMPARED = 64  # others that are compared, of the nearest and of those seen last
 _NAMED = 3  # parts of an environment that are told by name
 _DEVICE = 60  # characters of a device's name
 _OTHER_WORD = 3.0  # another word in a feature is as far away as a number twenty times larger
@@ -40,10 +41,10 @@ def of(store: Store, subject: Subject, space: Space) -> Iterator[Prior]:
     """Yield what is known of the same decision elsewhere, the nearest problem on the most similar machine first."""
     told = 0
     for other in nearest(store, subject):
-        trials = summed(store.trials(other), space)
+        trials = summed(store.trials(other.subject), space)
         if trials and told < MOST:
             told += 1
-            yield Prior(other.digest, trials)
+            yield Prior(other.subject.digest, trials)
 
 
 def winners(
@@ -53,18 +54,22 @@ def winners(
     *,
     most: int = WINNERS,
     only_same: bool = False,
+    known: Sequence[Remembered] | None = None,
 ) -> list[Winner]:
     """Return what won elsewhere and is not `default`, each config once, at most so many: the nearest subjects' first.
 
-    With `only_same` those of the very same problem on other machines are all looked at, and no others.
+    With `only_same` those of the very same problem on other machines are looked at, 64 at most, and no others.
+    Who has asked the store for the others already gives them as `known`.
     """
     found = [] if only_same else _of_others(store, subject, default)[:most]
     if len(found) == most:
         return found
-    for other in _same(store, subject) if only_same else nearest(store, subject)[:MOST]:
-        verdict = next(reversed(store.verdicts(other)), None)
-        known = [default, *(winner.config for winner in found)]
-        if verdict is not None and verdict.ending != "failed" and verdict.winner not in known:
+    others = ranked(subject, store.kin(subject, _COMPARED) if known is None else known)
+    same = [other for other in others if other.subject.problem == subject.problem]
+    for one in same if only_same else others[:MOST]:
+        verdict, other = next(reversed(one.verdicts), None), one.subject
+        configs = [default, *(winner.config for winner in found)]
+        if verdict is not None and verdict.ending != "failed" and verdict.winner not in configs:
             is_same = other.problem == subject.problem
             found.append(Winner(_whose(subject, other), verdict.winner, _where(subject, other, verdict), is_same))
         if len(found) == most:
@@ -82,15 +87,17 @@ def _of_others(store: Store, subject: Subject, default: Config | None) -> list[W
     return found
 
 
-def nearest(store: Store, subject: Subject) -> list[Subject]:
-    """Return the other subjects of the same decision, the nearest problem on the most similar machine first."""
-    own = subject.digest
-    others = [other for other in store.subjects(subject.decision) if other.digest != own]
-    return sorted(others, key=lambda other: _distance(subject, other))
+def nearest(store: Store, subject: Subject) -> list[Remembered]:
+    """Return other subjects of the same decision, the nearest problem on the most similar machine first.
+
+    Of a large memory they are those that an index finds, whose problems differ in numbers only, and the last ones.
+    """
+    return ranked(subject, store.kin(subject, _COMPARED))
 
 
-def _same(store: Store, subject: Subject) -> list[Subject]:
-    return [other for other in nearest(store, subject) if other.problem == subject.problem]
+def ranked(subject: Subject, others: Sequence[Remembered]) -> list[Remembered]:
+    """Return other subjects, the nearest problem on the most similar machine first."""
+    return sorted(others, key=lambda other: _distance(subject, other.subject))
 
 
 def _whose(ours: Subject, theirs: Subject) -> str:
@@ -131,7 +138,7 @@ def _log_distance(ours: Mapping[str, float], theirs: Mapping[str, float]) -> flo
     for name, value in ours.items():
         other = theirs.get(name, inf)
         if value != other:
-            total += abs(log(other / value)) if value > 0 and 0 < other < inf else _OTHER_WORD
+            total += log_ratio(value, other) if value > 0 and 0 < other < inf else _OTHER_WORD
     return total
 
 

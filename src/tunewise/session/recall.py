@@ -5,10 +5,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tunewise.decision import Failure, Miss, Problem, Subject, Trial, Verdict
+from tunewise.decision import Miss, Problem, Subject, Verdict
 from tunewise.errors import InvalidProblem, NotFound
 from tunewise.session import evidence
 from tunewise.session.context import current_store
+from tunewise.store import Measured as Measured
+from tunewise.store import Page
+
+_LATELY = 256  # problems that tell which features a decision has
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +23,20 @@ class Winner:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A trial and what it is about."""
-
-    subject: Subject
-    trial: Trial
-
-
 def winners(decision: str, like: Mapping[str, Any] | None = None) -> list[Winner]:
     """Return the verdict that answers for every problem with the features `like`, in the order they were first seen.
 
     One problem tuned in several environments has one winner in each. Raises NotFound if nothing is remembered of the
     decision, and InvalidProblem for a feature it never had.
     """
-    subjects = _subjects(decision, like or {})
-    best = ((subject, next(evidence.answering(current_store().verdicts(subject)), None)) for subject in subjects)
-    return [Winner(subject, verdict) for subject, verdict in best if verdict is not None]
+    return list(last_winners(decision, like).rows)
+
+
+def last_winners(decision: str, like: Mapping[str, Any] | None = None, limit: int | None = None) -> Page[Winner]:
+    """Return the last so many of `winners`, and how many there are in all."""
+    found = current_store().tuned(decision, _wanted(decision, like or {}), limit)
+    best = ((one.subject, next(evidence.answering(one.verdicts), None)) for one in found.rows)
+    return Page([Winner(subject, verdict) for subject, verdict in best if verdict is not None], found.total)
 
 
 def trials(decision: str, like: Mapping[str, Any] | None = None, *, failed: bool = False) -> Iterator[Measured]:
@@ -43,10 +44,14 @@ def trials(decision: str, like: Mapping[str, Any] | None = None, *, failed: bool
 
     Raises as `winners` does.
     """
-    for subject in _subjects(decision, like or {}):
-        for trial in current_store().trials(subject):
-            if not failed or isinstance(trial.outcome, Failure):
-                yield Measured(subject, trial)
+    yield from last_trials(decision, like, failed=failed).rows
+
+
+def last_trials(
+    decision: str, like: Mapping[str, Any] | None = None, limit: int | None = None, *, failed: bool = False
+) -> Page[Measured]:
+    """Return the last so many of `trials`, and how many there are in all."""
+    return current_store().measured(decision, _wanted(decision, like or {}), limit, failed=failed)
 
 
 def misses(decision: str | None = None) -> list[Miss]:
@@ -54,16 +59,18 @@ def misses(decision: str | None = None) -> list[Miss]:
     return current_store().misses(decision)
 
 
-def _subjects(decision: str, like: Mapping[str, Any]) -> list[Subject]:
-    subjects = current_store().subjects(decision)
-    if not subjects:
+def _wanted(decision: str, like: Mapping[str, Any]) -> Problem:
+    """Return features as a problem; raises NotFound and InvalidProblem where they can be of no problem known."""
+    store, wanted = current_store(), Problem(like)
+    lately = store.subjects(decision, _LATELY)
+    if not lately:
         raise NotFound(unknown(decision))
-    wanted = Problem(like)
-    known = sorted({name for subject in subjects for name in subject.problem})
+    known = sorted({name for subject in lately for name in subject.problem})
     for name in wanted:
-        if name not in known:
+        one = Problem({name: wanted[name]})
+        if name not in known and not (store.tuned(decision, one, 1).total or store.measured(decision, one, 1).total):
             raise InvalidProblem(f"{decision} was never asked about {name!r}; its features are {', '.join(known)}")
-    return [s for s in subjects if all(s.problem.get(name) == value for name, value in wanted.items())]
+    return wanted
 
 
 def unknown(decision: str) -> str:

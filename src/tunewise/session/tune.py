@@ -84,7 +84,7 @@ def widened(task: Task, plan: Plan) -> Plan:
 
 def question_of(task: Task, store: Store) -> Question:
     """Return what memory is asked about a task; nobody's pins are in it."""
-    return Question(task.declaration, task.subject, (), store, lambda: store.subjects(task.subject.decision))
+    return Question(task.declaration, task.subject, (), store)
 
 
 def settled(question: Question, plan: Plan) -> Answer | None:

@@ -1,17 +1,19 @@
 """What every store promises, and the values that maintenance gives back."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from tunewise.decision import Environment, Miss, Subject, Trial, Verdict
+from tunewise.decision import Environment, Miss, Problem, Subject, Trial, Verdict
 from tunewise.errors import StoreError
 from tunewise.formats.records import Record
 
 MAX_MISSES = 10_000  # kept a decision; beyond that the least asked, oldest one goes
 MAX_SIGNS = 10_000  # kept in all; beyond that the oldest goes
 SIGN_LIFE_S = 86_400.0
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,30 @@ class Sign:
     body: Mapping[str, Any]  # plain values of JSON, 32 KiB at most
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A subject and its verdicts, oldest first; none where it was measured and never tuned."""
+
+    subject: Subject
+    verdicts: Sequence[Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[_T]):
+    """The last rows of a list, and how many rows the whole list has."""
+
+    rows: Sequence[_T]
+    total: int  # what several layers know counts in each of them
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A trial and what it is about."""
+
+    subject: Subject
+    trial: Trial
+
+
 class Store(Protocol):
     """Every trial ever measured, every verdict, and the problems that were asked in vain.
 
@@ -145,8 +171,39 @@ class Store(Protocol):
     def recorded(self, subject: Subject) -> Subject | None:
         """Return the subject as last written: the parts that only warn may differ. None if nothing is known of it."""
 
-    def subjects(self, decision: str | None = None) -> list[Subject]:
-        """Return every subject that has trials or verdicts, in the order they were first seen."""
+    def subjects(self, decision: str | None = None, last: int | None = None) -> list[Subject]:
+        """Return every subject that has trials or verdicts, or the `last` so many, in the order they were first seen.
+
+        All subjects of a large store take long to read: whoever needs a few asks for `last`, `near` or `kin`.
+        """
+
+    def near(self, subject: Subject, ratio: float, limit: int) -> list[Remembered]:
+        """Return tuned subjects that differ in numbers only, each by a factor of `ratio` at most, nearest first.
+
+        At most `limit` of them, found by an index; where very many lie equally near, 1,024 are compared.
+        """
+
+    def kin(self, subject: Subject, limit: int) -> list[Remembered]:
+        """Return other subjects of the same decision, wherever they were measured, in no particular order.
+
+        They are the `limit` nearest of those that differ in numbers and in the environment, and the `limit` seen last;
+        so fewer than `limit` are all there are.
+        """
+
+    def tuned(self, decision: str, like: Problem | None = None, limit: int | None = None) -> Page[Remembered]:
+        """Return the last tuned subjects, of those whose problem has the features `like`, at most `limit`.
+
+        They come in the order they were first seen.
+        """
+
+    def measured(
+        self, decision: str, like: Problem | None = None, limit: int | None = None, *, failed: bool = False
+    ) -> Page[Measured]:
+        """Return the last trials, or only failed ones, of subjects whose problem has the features `like`.
+
+        At most `limit`. Subjects come in the order they were first seen, the trials of each in the order they were
+        added.
+        """
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
@@ -203,3 +260,37 @@ def elsewhere(environment: Environment) -> Callable[[Subject], bool]:
         return any(there.get(name) != value for name, value in here.items())
 
     return is_elsewhere
+
+
+def has_features(problem: Problem, like: Problem | None) -> bool:
+    """Return whether a problem has all the features of another one; None has none."""
+    return like is None or all(problem.get(name) == value for name, value in like.items())
+
+
+def page_of(rows: Sequence[_T], limit: int | None) -> Page[_T]:
+    """Return the last rows of a list, all of them without a limit."""
+    return Page(rows if limit is None else rows[max(0, len(rows) - limit) :], len(rows))
+
+
+def united(found: Sequence[Sequence[Remembered]]) -> list[Remembered]:
+    """Return what several stores remember, each subject once: of one subject the verdicts of earlier lists first."""
+    if sum(map(bool, found)) < 2:
+        return [one for remembered in found for one in remembered]
+    by_digest: dict[str, Remembered] = {}
+    for one in chain.from_iterable(found):
+        digest = one.subject.digest
+        before = by_digest[digest].verdicts if digest in by_digest else ()
+        by_digest[digest] = Remembered(one.subject, (*before, *one.verdicts))
+    return list(by_digest.values())
+
+
+def joined(pages: Sequence[Page[Remembered]], limit: int | None) -> Page[Remembered]:
+    """Return the last rows of several pages, each subject once."""
+    rows = united([page.rows for page in pages])
+    return Page(page_of(rows, limit).rows, sum(page.total for page in pages))
+
+
+def appended(pages: Sequence[Page[Measured]], limit: int | None) -> Page[Measured]:
+    """Return the last rows of several pages, one after the other."""
+    rows = [row for page in pages for row in page.rows]
+    return Page(page_of(rows, limit).rows, sum(page.total for page in pages))

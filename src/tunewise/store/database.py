@@ -193,6 +193,11 @@ class Database:
         return self._reader.schema if self._reader.db is not None else len(schema.MIGRATIONS)
 
     @property
+    def written_schema(self) -> int:
+        """The number of the tables that are written."""
+        return self._writer.schema
+
+    @property
     def _connections(self) -> tuple[_Connection, _Connection]:
         return self._writer, self._reader
 

@@ -64,9 +64,9 @@ class _Write:
         with suppress(RuntimeError):  # they do already
             self._settled.release()
 
-    def wait(self, seconds: float) -> None:
-        """Return once it is over or kept, or after so long."""
-        self._settled.acquire(timeout=seconds)
+    def wait(self, seconds: float | None) -> None:
+        """Return once it is over or kept, or after so long; None waits for the store, however long that takes."""
+        self._settled.acquire(timeout=-1 if seconds is None else seconds)
 
 
 class Guard:
@@ -145,13 +145,16 @@ class Guard:
         job.is_done(None)
         return job.result()
 
-    def write(self, act: Callable[[Store], _T]) -> _T:
-        """Have something written; return once it is, or is kept in memory because it cannot be."""
+    def write(self, act: Callable[[Store], _T], *, is_much: bool = False) -> _T:
+        """Have something written; return once it is, or is kept in memory because it cannot be.
+
+        What `is_much` is waited for until the store has taken or refused it: that it takes long says nothing.
+        """
         write = _Write(act)
         is_worth_waiting = self.writing.is_over(self._clock())
         self._wait_for(write)
         if is_worth_waiting:
-            write.wait(_WRITTEN_S)
+            write.wait(None if is_much else _WRITTEN_S)
         self._keep(write)
         if write.error is not None:
             raise write.error

@@ -5,11 +5,26 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Self, TypeVar
 
-from tunewise.decision import Miss, Origin, Subject, Trial, Verdict
+from tunewise.decision import Miss, Origin, Problem, Subject, Trial, Verdict
 from tunewise.decision.origin import origin_of
 from tunewise.formats.records import Record
-from tunewise.store.base import Flight, Prune, Pruned, Sign, Store, StoreInfo
+from tunewise.store.base import (
+    Flight,
+    Measured,
+    Page,
+    Prune,
+    Pruned,
+    Remembered,
+    Sign,
+    Store,
+    StoreInfo,
+    appended,
+    joined,
+    page_of,
+    united,
+)
 from tunewise.store.ledger import Ledger
+from tunewise.store.points import merged
 
 _Fact = TypeVar("_Fact", bound=Trial | Verdict)
 
@@ -61,10 +76,30 @@ class LayeredStore:
         known = (store.recorded(subject) for store in (self._top, *self._layers))
         return next((found for found in known if found is not None), None)
 
-    def subjects(self, decision: str | None = None) -> list[Subject]:
-        """Return every subject of every store once."""
-        found = {subject.digest: subject for store in self._upwards() for subject in store.subjects(decision)}
-        return list(found.values())
+    def subjects(self, decision: str | None = None, last: int | None = None) -> list[Subject]:
+        """Return every subject of every store once, or the last so many; those of the lowest layer come first."""
+        found = {one.digest: one for store in self._upwards() for one in store.subjects(decision, last)}
+        return list(page_of(list(found.values()), last).rows)
+
+    def near(self, subject: Subject, ratio: float, limit: int) -> list[Remembered]:
+        """Return tuned subjects of every store that differ in numbers only, nearest first."""
+        found = [self._all_marked(store, store.near(subject, ratio, limit)) for store in self._upwards()]
+        return merged(subject, found, limit)
+
+    def kin(self, subject: Subject, limit: int) -> list[Remembered]:
+        """Return other subjects of the same decision in every store."""
+        return united([self._all_marked(store, store.kin(subject, limit)) for store in self._upwards()])
+
+    def tuned(self, decision: str, like: Problem | None = None, limit: int | None = None) -> Page[Remembered]:
+        """Return the last tuned subjects of every store, those of the lowest layer first."""
+        pages = ((store, store.tuned(decision, like, limit)) for store in self._upwards())
+        return joined([replace(page, rows=self._all_marked(store, page.rows)) for store, page in pages], limit)
+
+    def measured(
+        self, decision: str, like: Problem | None = None, limit: int | None = None, *, failed: bool = False
+    ) -> Page[Measured]:
+        """Return the last trials of every store, those of the lowest layer first."""
+        return appended([store.measured(decision, like, limit, failed=failed) for store in self._upwards()], limit)
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions of every store, in alphabetical order."""
@@ -128,13 +163,22 @@ class LayeredStore:
         if self._ledger is not None and self._is_shared and given:
             self._ledger.add(subject, given)
 
+    def _all_marked(self, store: Store, found: Sequence[Remembered]) -> Sequence[Remembered]:
+        """Return what one of the stores remembers, its verdicts marked by where they come from."""
+        if store is self._top and not self._is_shared:
+            return found
+        return [replace(one, verdicts=self._marked_by(one.subject.digest, one.verdicts)) for one in found]
+
+    def _marked_by(self, digest: str, shared: Sequence[_Fact]) -> list[_Fact]:
+        return [replace(fact, origin=self._origin(digest, fact)) for fact in shared]
+
     def _marked(self, subject: Subject, read: Callable[[Store], list[_Fact]]) -> list[_Fact]:
         """Return the facts of all stores, those of the lowest layer first, marked by where they come from."""
         digest = subject.digest
         shared = [fact for layer in reversed(self._layers) for fact in read(layer)]
         own: list[_Fact] = []
         (shared if self._is_shared else own).extend(read(self._top))
-        return [*(replace(fact, origin=self._origin(digest, fact)) for fact in shared), *own]
+        return [*self._marked_by(digest, shared), *own]
 
     def _origin(self, digest: str, fact: Trial | Verdict) -> Origin:
         return origin_of(fact.run) if self._ledger is None else self._ledger.origin(digest, fact)

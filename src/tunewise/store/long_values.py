@@ -1,9 +1,11 @@
 """Rows of an SQLite file one by one, for when one of them has a value that is longer than we let SQLite read."""
 
 import functools
+import json
 import sqlite3
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tunewise.errors import StoreWarning
@@ -64,6 +66,19 @@ def misses(db: sqlite3.Connection, decision: str | None) -> list[Any]:
 def signs(db: sqlite3.Connection, kind: str | None) -> list[Any]:
     """Return the readable rows of (kind, key, at, body)."""
     return [row for row in _readable(db, _SIGNS) if kind in (None, row[0])]
+
+
+def run(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> list[Any]:
+    """Return the rows of a query; those of `names`, a JSON list, one by one where all of them cannot be read."""
+    try:
+        return db.execute(query, values).fetchall()
+    except sqlite3.DataError:
+        _warn(str(db.execute("PRAGMA database_list").fetchone()[2]))
+    rows: list[Any] = []
+    for name in json.loads(values.get("names", "[]")):
+        with suppress(sqlite3.DataError):
+            rows += db.execute(query, {**values, "names": json.dumps([name])}).fetchall()
+    return rows
 
 
 def _readable(db: sqlite3.Connection, queries: tuple[str, str], values: Sequence[Any] = ()) -> list[Any]:

@@ -4,21 +4,44 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
+from math import log
 
-from tunewise.decision import Miss, Subject, Trial, Verdict
+from tunewise.decision import Failure, Miss, Problem, Subject, Trial, Verdict
 from tunewise.formats import facts
 from tunewise.formats.records import Record
 from tunewise.store.answers import weigh
-from tunewise.store.base import MAX_MISSES, MAX_SIGNS, SIGN_LIFE_S, Flight, Prune, Pruned, Sign, StoreInfo
+from tunewise.store.base import (
+    MAX_MISSES,
+    MAX_SIGNS,
+    SIGN_LIFE_S,
+    Flight,
+    Measured,
+    Page,
+    Prune,
+    Pruned,
+    Remembered,
+    Sign,
+    StoreInfo,
+    has_features,
+    page_of,
+)
 from tunewise.store.locks import ByteFlight, ThreadsOnly, renew_in_children
+from tunewise.store.points import Candidate, Index, Point, nearest, point_of, sure
 from tunewise.store.rows import sign_body
 
 
 @dataclass(slots=True)
 class _Entry:
     subject: Subject
+    point: Point
     trials: list[Trial] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
+
+    @property
+    def remembered(self) -> Remembered:
+        """What is known, as it is now."""
+        return Remembered(self.subject, tuple(self.verdicts))
 
 
 class MemoryStore:
@@ -30,6 +53,7 @@ class MemoryStore:
         self._misses: dict[tuple[object, ...], Miss] = {}
         self._known: set[bytes] = set()
         self._signs: dict[tuple[str, str], Sign] = {}
+        self._index_all()
         self._grants = ThreadsOnly()
         renew_in_children(self)
 
@@ -53,7 +77,9 @@ class MemoryStore:
         body, digest = facts.write_verdict(verdict), subject.digest
         with self._lock:
             self._known.add(facts.identity(digest, body))
-            self._entry(subject, digest).verdicts.append(verdict)
+            entry = self._entry(subject, digest)
+            entry.verdicts.append(verdict)
+            self._index.add(self._numbers[digest], entry.point, entry.point.alike)
 
     def verdicts(self, subject: Subject) -> list[Verdict]:
         """Return the verdicts of a subject, oldest first."""
@@ -67,10 +93,42 @@ class MemoryStore:
             entry = self._entries.get(subject.digest)
             return entry.subject if entry else None
 
-    def subjects(self, decision: str | None = None) -> list[Subject]:
-        """Return every subject that has trials or verdicts, in the order they were first seen."""
+    def subjects(self, decision: str | None = None, last: int | None = None) -> list[Subject]:
+        """Return every subject that has trials or verdicts, or the last so many, in the order they were first seen."""
         with self._lock:
-            return [e.subject for e in self._entries.values() if decision in (None, e.subject.decision)]
+            found = (e.subject for e in reversed(self._entries.values()) if decision in (None, e.subject.decision))
+            return list(islice(found, last))[::-1]
+
+    def near(self, subject: Subject, ratio: float, limit: int) -> list[Remembered]:
+        """Return tuned subjects that differ in numbers only, each by `ratio` at most, nearest first."""
+        with self._lock:
+            point = point_of(subject, subject.digest)
+            found = nearest(point, point.alike, limit, self._index, log(ratio))
+            return sure(subject, ratio, self._remembered(found))
+
+    def kin(self, subject: Subject, limit: int) -> list[Remembered]:
+        """Return other subjects of the same decision: the nearest and the last ones."""
+        own = subject.digest
+        with self._lock:
+            point = point_of(subject, own)
+            found = self._remembered(nearest(point, point.family, limit, self._index))
+            digests = (other.digest for other in reversed(self.subjects(subject.decision, limit + 1)))
+            last = [self._entries[digest].remembered for digest in digests if digest != own][:limit]
+        return list({one.subject.digest: one for one in (*found, *last)}.values())
+
+    def tuned(self, decision: str, like: Problem | None = None, limit: int | None = None) -> Page[Remembered]:
+        """Return the last tuned subjects of those whose problem has the features `like`."""
+        with self._lock:
+            rows = [entry.remembered for entry in self._about(decision, like) if entry.verdicts]
+        return page_of(rows, limit)
+
+    def measured(
+        self, decision: str, like: Problem | None = None, limit: int | None = None, *, failed: bool = False
+    ) -> Page[Measured]:
+        """Return the last trials, or only failed ones, of subjects whose problem has the features `like`."""
+        with self._lock:
+            rows = [Measured(entry.subject, trial) for entry in self._about(decision, like) for trial in entry.trials]
+        return page_of([row for row in rows if not failed or isinstance(row.trial.outcome, Failure)], limit)
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
@@ -156,6 +214,7 @@ class MemoryStore:
                 for key in misses:
                     del self._misses[key]
                 self._entries = {d: e for d, e in self._entries.items() if e.trials or e.verdicts}
+                self._index_all()
                 self._known = {facts.identity(r.subject.digest, _body(r.fact)) for r in self.records()}
         return Pruned(trials, len(old), len(misses), weighing.lost)
 
@@ -185,9 +244,34 @@ class MemoryStore:
         self._lock = threading.RLock()
 
     def _entry(self, subject: Subject, digest: str) -> _Entry:
-        entry = self._entries.setdefault(digest, _Entry(subject))
+        entry = self._entries.get(digest)
+        if entry is None:
+            entry = self._entries[digest] = _Entry(subject, point_of(subject, digest))
+            self._index_entry(digest, entry)
         entry.subject = subject
         return entry
+
+    def _index_entry(self, digest: str, entry: _Entry) -> None:
+        number = len(self._digests)
+        self._numbers[digest] = number
+        self._digests.append(digest)
+        self._index.add(number, entry.point, entry.point.family)
+        if entry.verdicts:
+            self._index.add(number, entry.point, entry.point.alike)
+
+    def _index_all(self) -> None:
+        self._index = Index()
+        self._numbers: dict[str, int] = {}
+        self._digests: list[str] = []
+        for digest, entry in self._entries.items():
+            self._index_entry(digest, entry)
+
+    def _remembered(self, found: Iterable[Candidate]) -> list[Remembered]:
+        return [self._entries[self._digests[one.subject]].remembered for one in found]
+
+    def _about(self, decision: str, like: Problem | None) -> list[_Entry]:
+        entries = (entry for entry in self._entries.values() if entry.subject.decision == decision)
+        return [entry for entry in entries if has_features(entry.subject.problem, like)]
 
     def _keep_miss(self, miss: Miss) -> None:
         key = (miss.decision, miss.problem)

@@ -6,17 +6,49 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tunewise.decision import Miss, Subject, Trial, Verdict
+from tunewise.decision import Miss, Problem, Subject, Trial, Verdict
 from tunewise.formats import facts
 from tunewise.formats.records import Record
 from tunewise.store.answers import verdicts_in, weigh
-from tunewise.store.base import MAX_MISSES, MAX_SIGNS, SIGN_LIFE_S, Flight, Prune, Pruned, Sign, StoreInfo
+from tunewise.store.base import (
+    MAX_MISSES,
+    MAX_SIGNS,
+    SIGN_LIFE_S,
+    Flight,
+    Measured,
+    Page,
+    Prune,
+    Pruned,
+    Remembered,
+    Sign,
+    StoreInfo,
+)
 from tunewise.store.listening import Heard, Listener
 from tunewise.store.locks import ByteFlight
 from tunewise.store.postgres_copy import copied
-from tunewise.store.postgres_reading import COUNT_TRIALS, LAST_WRITTEN, MISSES, OF_SUBJECT, PAGES, SIGNS, SUBJECTS, sent
-from tunewise.store.postgres_rows import NEW_SUBJECTS, about_row, is_written, keys_of, put, unknown, written_rows
-from tunewise.store.postgres_schema import WITH_SIGNS
+from tunewise.store.postgres_reading import (
+    COUNT_TRIALS,
+    LAST_WRITTEN,
+    MISSES,
+    OF_SUBJECT,
+    PAGES,
+    SIGNS,
+    SUBJECTS,
+    VERDICTS,
+    sent,
+)
+from tunewise.store.postgres_rows import (
+    NEW_SUBJECTS,
+    about_row,
+    is_written,
+    keys_of,
+    put,
+    put_verdicts,
+    unknown,
+    written_rows,
+)
+from tunewise.store.postgres_schema import WITH_POINTS, WITH_SIGNS
+from tunewise.store.questions import Dialect, Questions
 from tunewise.store.replying import unhurried
 from tunewise.store.rows import (
     TABLES,
@@ -40,6 +72,21 @@ from tunewise.store.schema import Held
 from tunewise.store.server import Server, storable, stored
 
 _PAGE = 2_000
+_DIALECT = Dialect(
+    "%({})s",
+    "strpos",
+    "(SELECT unnest(%(names)s::text[]))",
+    "(SELECT unnest(%(numbers)s::bigint[]))",
+    # By one range after the other: otherwise the planner reads the whole table where it has counted it.
+    "unnest({firsts}::bigint[], {lasts}::bigint[]) AS r (column1, column2) CROSS JOIN LATERAL (SELECT * FROM {points}",
+    ") AS p LIMIT {most}",
+    "unnest(%(features)s::text[]) AS f (value)",
+    "octet_length",
+    "CASE WHEN octet_length({0}) <= 1048576 THEN {0} END",
+    VERDICTS,
+    prefix="tunewise.",
+    name=storable,
+)
 
 _COUNT_OLD = "SELECT count(*) FROM tunewise.trials WHERE subject = ANY(%s) AND at < %s"
 _DELETE_OLD = "DELETE FROM tunewise.trials WHERE subject = ANY(%s) AND at < %s"
@@ -48,6 +95,10 @@ _COUNT_MISSES = "SELECT count(*) FROM tunewise.misses WHERE decision = %s"
 _DELETE_BARE = """
     DELETE FROM tunewise.subjects s WHERE NOT EXISTS (SELECT 1 FROM tunewise.trials WHERE subject = s.id)
     AND NOT EXISTS (SELECT 1 FROM tunewise.verdicts WHERE subject = s.id)
+"""
+_UNTUNED = """
+    UPDATE tunewise.points p SET is_tuned = 0
+    WHERE is_tuned = 1 AND NOT EXISTS (SELECT 1 FROM tunewise.verdicts WHERE subject = p.subject)
 """
 _STOP_WRITERS = "LOCK TABLE tunewise.subjects, tunewise.trials, tunewise.verdicts IN EXCLUSIVE MODE"
 _COUNT_MISS = """
@@ -122,7 +173,7 @@ class PostgresStore:
         about, row = about_row(subject, digest), fact_row(digest, verdict.at, facts.write_verdict(verdict))
 
         def write(db: Any) -> None:
-            put(db, "verdicts", [(keys_of(db, [about])[about], *row)])
+            put_verdicts(db, [(keys_of(db, [about])[about], *row)])
             self._listener.tell(db, subject.decision)
 
         self._server.write(write, ("conclude", digest, row[1]), partial(is_written, "verdicts", digest, row[1]))
@@ -137,13 +188,32 @@ class PostgresStore:
         known = (subject_of(digest, body) for (body,) in self._all(LAST_WRITTEN, (digest,)))
         return next((found for found in known if found is not None), None)
 
-    def subjects(self, decision: str | None = None) -> list[Subject]:
-        """Return every subject that has trials or verdicts, in the order they were first seen."""
-        return subjects_in(row[1:] for row in self._sent(SUBJECTS, {"name": decision and storable(decision)}))
+    def subjects(self, decision: str | None = None, last: int | None = None) -> list[Subject]:
+        """Return every subject that has trials or verdicts, or the last so many, in the order they were first seen."""
+        rows = self._sent(SUBJECTS, {"name": decision and storable(decision), "last": last})
+        return subjects_in(row[1:] for row in rows)
+
+    def near(self, subject: Subject, ratio: float, limit: int) -> list[Remembered]:
+        """Return tuned subjects that differ in numbers only, each by `ratio` at most, nearest first."""
+        return self._questions().near(subject, ratio, limit)
+
+    def kin(self, subject: Subject, limit: int) -> list[Remembered]:
+        """Return other subjects of the same decision: the nearest and the last ones."""
+        return self._questions().kin(subject, limit)
+
+    def tuned(self, decision: str, like: Problem | None = None, limit: int | None = None) -> Page[Remembered]:
+        """Return the last tuned subjects of those whose problem has the features `like`."""
+        return self._questions().tuned(decision, like, limit)
+
+    def measured(
+        self, decision: str, like: Problem | None = None, limit: int | None = None, *, failed: bool = False
+    ) -> Page[Measured]:
+        """Return the last trials, or only failed ones, of subjects whose problem has the features `like`."""
+        return self._questions().measured(decision, like, limit, failed=failed)
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
-        return sorted({subject.decision for subject in self.subjects()})
+        return self._questions().decisions()
 
     def miss(self, subject: Subject, count: int = 1) -> None:
         """Count a question that nobody could answer."""
@@ -249,6 +319,7 @@ class PostgresStore:
             db.execute("DELETE FROM tunewise.verdicts WHERE id = ANY(%s)", (verdicts,))
             misses = db.execute("DELETE FROM tunewise.misses WHERE decision = %s", misses_of).rowcount
             db.execute(_DELETE_BARE)
+            db.execute(_UNTUNED)
             self._listener.tell(db)
             return Pruned(trials, len(verdicts), misses, weighing.lost)
 
@@ -281,6 +352,10 @@ class PostgresStore:
         self._listener.stop()
         self._server.close()
 
+    def _questions(self) -> Questions:
+        schema = self._server.read(lambda db: self._server.schema)  # known once connected
+        return Questions(self._sent, _DIALECT, schema >= WITH_POINTS)
+
     def _all(self, query: str, values: Any = None) -> list[Any]:
         rows: list[Any] = self._server.read(lambda db: db.execute(query, values).fetchall())
         self._listener.start()
@@ -294,7 +369,7 @@ class PostgresStore:
         return facts_in(digest, self._sent(OF_SUBJECT[table], (digest,)), read)
 
     def _subjects_by_key(self) -> dict[int, tuple[str, Subject]]:
-        return subjects_by_key(self._sent(SUBJECTS, {"name": None}))
+        return subjects_by_key(self._sent(SUBJECTS, {"name": None, "last": None}))
 
     def _page(self, table: Table, last: int) -> list[tuple[int, int, bytes, str]]:
         rows = self._all(PAGES[table], (last, _PAGE))
@@ -307,7 +382,8 @@ class PostgresStore:
         fresh = unknown(db, given)
         keys = keys_of(db, [about for about, _ in fresh.values()])
         for kind in TABLES:
-            put(db, kind, [(keys[about], *row) for (table, _, _), (about, row) in fresh.items() if table == kind])
+            rows = [(keys[about], *row) for (table, _, _), (about, row) in fresh.items() if table == kind]
+            put_verdicts(db, rows) if kind == "verdicts" else put(db, kind, rows)
         if any(table == "verdicts" for table, _, _ in fresh):
             self._listener.tell(db)
         return len(fresh)

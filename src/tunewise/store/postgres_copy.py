@@ -59,6 +59,7 @@ def _copied(db: Any, copy: sqlite3.Connection, path: Path, tell: Callable[[int, 
             copy.executemany(_WRITE[table], rows)
             done += len(rows)
             tell(done, sum(held))
+    schema.fill_points(copy)
     copy.execute("COMMIT")
     return held
 

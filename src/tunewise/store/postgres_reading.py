@@ -29,6 +29,15 @@ OF_SUBJECT = {
         ) latest WHERE total - 64 - LEAST(size, 1048576) <= 67108864 ORDER BY id
     """,
 }
+# Of many subjects, in the words of `Questions`.
+VERDICTS = """
+    SELECT digest, identity, CASE WHEN size <= 1048576 AND total <= 67108864 THEN body END FROM (
+        SELECT v.id, s.digest, v.identity, v.body, octet_length(v.body) AS size,
+        sum(64 + LEAST(octet_length(v.body), 1048576)) OVER (ORDER BY v.id DESC) AS total
+        FROM {subjects} s JOIN {verdicts} v ON v.subject = s.id
+        WHERE s.digest IN {names} AND octet_length(v.identity) = 16
+    ) latest WHERE total - 64 - LEAST(size, 1048576) <= 67108864 ORDER BY id
+"""
 # A page that would be too long ends earlier, and the next one begins there.
 PAGES = {
     "trials": """
@@ -55,6 +64,7 @@ SUBJECTS = """
         SELECT id, digest, body, octet_length(body) AS size,
         sum(64 + LEAST(octet_length(body), 1048576)) OVER (ORDER BY id DESC) AS total FROM tunewise.subjects
         WHERE (%(name)s::text IS NULL OR decision = %(name)s) AND octet_length(digest) = 64
+        ORDER BY tunewise.subjects.id DESC LIMIT %(last)s
     ) latest WHERE total - 64 - LEAST(size, 1048576) <= 268435456 ORDER BY id
 """
 LAST_WRITTEN = """

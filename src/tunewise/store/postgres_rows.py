@@ -5,9 +5,11 @@ from typing import Any
 
 from tunewise.decision import Subject
 from tunewise.formats.records import Record
+from tunewise.store.postgres_schema import add_points
 from tunewise.store.rows import TABLES, About, Row, Table, subject_row, written
 from tunewise.store.server import storable
 
+_TUNED = "UPDATE tunewise.points SET is_tuned = 1 WHERE subject = ANY(%s) AND is_tuned = 0"
 MANY = 8  # rows from which on they are copied in one stream instead of inserted one by one
 NEW_SUBJECTS = -1953853030  # the advisory lock of whoever adds subjects; those of flights are positive
 Keyed = tuple[int, float, bytes, str]  # a row of trials or verdicts with the number of its subject
@@ -52,6 +54,12 @@ def put(db: Any, table: str, rows: Sequence[Keyed]) -> None:
             stream.write_row(row)
 
 
+def put_verdicts(db: Any, rows: Sequence[Keyed]) -> None:
+    """Add verdicts, and have their subjects found as tuned ones."""
+    put(db, "verdicts", rows)
+    db.execute(_TUNED, ([row[0] for row in rows],))
+
+
 def is_written(table: str, digest: str, identity: bytes, db: Any, transaction: str) -> bool:
     """Return whether a transaction has added a fact."""
     return db.execute(_WRITTEN[table], (digest, identity, transaction)).fetchone() is not None
@@ -81,6 +89,7 @@ def _new_keys(db: Any, abouts: Sequence[About]) -> dict[About, int]:
         for about in abouts:
             keys[about] = cursor.fetchone()[0]
             cursor.nextset()
+    add_points(db, [(key, about[0], about[3]) for about, key in keys.items()])
     return keys
 
 

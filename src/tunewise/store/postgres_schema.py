@@ -1,9 +1,13 @@
 """The tables on a PostgreSQL server, in a namespace of their own, and how older ones become newer ones."""
 
+from collections.abc import Sequence
 from typing import Any
+
+from tunewise.store.points import points_of
 
 OLDEST_SERVER = 130000  # transactions have had names that outlive a connection since PostgreSQL 13
 WITH_SIGNS = 2  # the first schema that has signs of life
+WITH_POINTS = 3  # the first schema that has an index over the numbers of problems
 CHANNEL = "tunewise"  # where the clients of one database tell each other that there is something new
 _MIGRATING = -1953853029  # advisory locks of subjects are positive
 
@@ -57,7 +61,44 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX signs_at ON tunewise.signs (at)",
     ),
+    (
+        "CREATE INDEX subjects_decision ON tunewise.subjects (decision, id)",
+        """CREATE TABLE tunewise.points (
+            subject BIGINT PRIMARY KEY REFERENCES tunewise.subjects (id) ON DELETE CASCADE,
+            about BIGINT NOT NULL,
+            family BIGINT NOT NULL,
+            alike BIGINT NOT NULL,
+            cell BIGINT NOT NULL,
+            x DOUBLE PRECISION NOT NULL,
+            y DOUBLE PRECISION NOT NULL,
+            z DOUBLE PRECISION NOT NULL,
+            logs BYTEA NOT NULL,
+            is_tuned SMALLINT NOT NULL
+        )""",
+        "CREATE INDEX points_family ON tunewise.points (family, cell, x, y, z)",
+        "CREATE INDEX points_alike ON tunewise.points (alike, is_tuned, cell, x, y, z)",
+        # Who may write subjects writes their points too.
+        """DO $$
+            DECLARE given record;
+            BEGIN
+                FOR given IN SELECT grantee, privilege_type FROM information_schema.table_privileges
+                WHERE table_schema = 'tunewise' AND table_name = 'subjects' AND grantee <> current_user
+                LOOP
+                    EXECUTE format(
+                        'GRANT %s ON tunewise.points TO %s', given.privilege_type,
+                        CASE WHEN given.grantee = 'PUBLIC' THEN 'PUBLIC' ELSE quote_ident(given.grantee) END
+                    );
+                END LOOP;
+            END
+        $$""",
+    ),
 )
+
+_ADD_POINTS = """
+    COPY tunewise.points (subject, about, family, alike, cell, x, y, z, logs, is_tuned) FROM STDIN (FORMAT BINARY)
+"""
+_TUNED = "UPDATE tunewise.points SET is_tuned = 1 WHERE subject IN (SELECT subject FROM tunewise.verdicts)"
+_POINT_TYPES = ["int8"] * 5 + ["float8"] * 3 + ["bytea", "int2"]
 
 _OUR_TABLE = "SELECT 1 FROM pg_tables WHERE schemaname = 'tunewise' AND tablename = 'schema_number'"
 
@@ -83,9 +124,22 @@ def migrate(db: Any) -> int:
         for statements in MIGRATIONS[found:]:
             for statement in statements:
                 db.execute(statement)
+        if found < WITH_POINTS <= len(MIGRATIONS):
+            add_points(db, db.execute("SELECT id, digest, body FROM tunewise.subjects").fetchall())
+            db.execute(
+                "UPDATE tunewise.points SET is_tuned = 1 WHERE subject IN (SELECT subject FROM tunewise.verdicts)"
+            )
         if found < len(MIGRATIONS):
             db.execute("UPDATE tunewise.schema_number SET number = %s", (len(MIGRATIONS),))
     return max(found, len(MIGRATIONS))
+
+
+def add_points(db: Any, rows: Sequence[tuple[int, str, str]]) -> None:
+    """Give subjects, as rows of (id, digest, body), the points that they are found by."""
+    with db.cursor() as cursor, cursor.copy(_ADD_POINTS) as stream:
+        stream.set_types(_POINT_TYPES)
+        for key, point in points_of(rows):
+            stream.write_row((key, *point, 0))
 
 
 def why_not_written(found: int) -> str:

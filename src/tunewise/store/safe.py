@@ -7,11 +7,26 @@ from dataclasses import replace
 from itertools import islice
 from typing import Self, TypeVar
 
-from tunewise.decision import Miss, Subject, Trial, Verdict
+from tunewise.decision import Miss, Problem, Subject, Trial, Verdict
 from tunewise.formats.records import Record
-from tunewise.store.base import Flight, Prune, Pruned, Sign, Store, StoreInfo
+from tunewise.store.base import (
+    Flight,
+    Measured,
+    Page,
+    Prune,
+    Pruned,
+    Remembered,
+    Sign,
+    Store,
+    StoreInfo,
+    appended,
+    joined,
+    page_of,
+    united,
+)
 from tunewise.store.guard import RETRY_S, Guard, warn_once
 from tunewise.store.listening import Heard
+from tunewise.store.points import merged
 from tunewise.store.rows import sign_body
 from tunewise.store.safe_flight import SafeFlight
 
@@ -67,10 +82,29 @@ class SafeStore:
         """Return the subject as last written, or None if nothing is known of it."""
         return self._guard.memory.recorded(subject) or self._read(lambda store: store.recorded(subject), lambda: None)
 
-    def subjects(self, decision: str | None = None) -> list[Subject]:
-        """Return every subject that has trials or verdicts, in the order they were first seen."""
-        both = self._both(lambda store: store.subjects(decision))
-        return list({subject.digest: subject for subject in both}.values())
+    def subjects(self, decision: str | None = None, last: int | None = None) -> list[Subject]:
+        """Return every subject that has trials or verdicts, or the last so many, in the order they were first seen."""
+        both = self._both(lambda store: store.subjects(decision, last))
+        return list(page_of(list({subject.digest: subject for subject in both}.values()), last).rows)
+
+    def near(self, subject: Subject, ratio: float, limit: int) -> list[Remembered]:
+        """Return tuned subjects that differ in numbers only, each by `ratio` at most, nearest first."""
+        return merged(subject, self._each(lambda store: store.near(subject, ratio, limit), []), limit)
+
+    def kin(self, subject: Subject, limit: int) -> list[Remembered]:
+        """Return other subjects of the same decision: the nearest and the last ones."""
+        return united(self._each(lambda store: store.kin(subject, limit), []))
+
+    def tuned(self, decision: str, like: Problem | None = None, limit: int | None = None) -> Page[Remembered]:
+        """Return the last tuned subjects of those whose problem has the features `like`."""
+        return joined(self._each(lambda store: store.tuned(decision, like, limit), Page((), 0)), limit)
+
+    def measured(
+        self, decision: str, like: Problem | None = None, limit: int | None = None, *, failed: bool = False
+    ) -> Page[Measured]:
+        """Return the last trials, or only failed ones, of subjects whose problem has the features `like`."""
+        nothing: Page[Measured] = Page((), 0)
+        return appended(self._each(lambda store: store.measured(decision, like, limit, failed=failed), nothing), limit)
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
@@ -97,7 +131,7 @@ class SafeStore:
     def absorb_misses(self, misses: Iterable[Miss]) -> int:
         """Count misses from elsewhere at least as often as they say; return how many are new or were raised."""
         given = list(misses)
-        return self._guard.write(lambda store: store.absorb_misses(given))
+        return self._guard.write(lambda store: store.absorb_misses(given), is_much=True)
 
     def show(self, sign: Sign) -> None:
         """Give a sign of life soon; while the disk is in trouble, none is given."""
@@ -124,7 +158,7 @@ class SafeStore:
     def absorb(self, records: Iterable[Record]) -> int:
         """Add the records that are not known yet and return how many those were; all or none."""
         given = list(records)
-        return self._guard.write(lambda store: store.absorb(given))
+        return self._guard.write(lambda store: store.absorb(given), is_much=True)
 
     def prune(self, rule: Prune, *, dry_run: bool = False) -> Pruned:
         """Remove the facts a rule takes; raises StoreError if the disk does not allow it: somebody asked for this."""
@@ -146,6 +180,12 @@ class SafeStore:
         found = self._read(ask, nothing.copy)
         with self._guard.lock:
             return [*found, *ask(self._guard.memory)]
+
+    def _each(self, ask: Callable[[Store], _T], nothing: _T) -> list[_T]:
+        """Return what the disk knows, or `nothing` if it cannot be read, and what is kept in memory."""
+        found = self._read(ask, lambda: nothing)
+        with self._guard.lock:
+            return [found, ask(self._guard.memory)]
 
     def _read(self, ask: Callable[[Store], _T], otherwise: Callable[[], _T]) -> _T:
         return self._guard.read(ask, otherwise, is_hasty=self._is_hasty)

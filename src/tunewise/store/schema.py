@@ -2,15 +2,18 @@
 
 import functools
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from tunewise.errors import DamagedStore, StoreError
+from tunewise.store.points import points_of
 
 APPLICATION_ID = 1953853029  # "tune": tells our file from anybody else's
 WITH_SIGNS = 2  # the first schema that has signs of life
+WITH_POINTS = 3  # the first schema that has an index over the numbers of problems
 
 # One entry a schema number, each ending with the statement that sets it. Entries are added and never changed.
 # Rows are found by subject only: an index on identities, which are random, would triple what every insert writes.
@@ -63,7 +66,27 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX signs_at ON signs (at)",
         "PRAGMA user_version = 2",
     ),
+    (
+        "CREATE INDEX subjects_decision ON subjects (decision)",
+        """CREATE TABLE points (
+            subject INTEGER PRIMARY KEY REFERENCES subjects (id),
+            about INTEGER NOT NULL,
+            family INTEGER NOT NULL,
+            alike INTEGER NOT NULL,
+            cell INTEGER NOT NULL,
+            x REAL NOT NULL,
+            y REAL NOT NULL,
+            z REAL NOT NULL,
+            logs BLOB NOT NULL,
+            is_tuned INTEGER NOT NULL
+        )""",
+        "CREATE INDEX points_family ON points (family, cell, x, y, z)",
+        "CREATE INDEX points_alike ON points (alike, is_tuned, cell, x, y, z)",
+        "PRAGMA user_version = 3",
+    ),
 )
+
+_ADD_POINT = "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 _HELD = """
     SELECT (SELECT count(*) FROM subjects), (SELECT count(*) FROM trials), (SELECT count(*) FROM verdicts),
@@ -141,9 +164,22 @@ def migrate(db: sqlite3.Connection, path: Path) -> int:
         for statements in MIGRATIONS[found:]:
             for statement in statements:
                 db.execute(statement)
+        if found < WITH_POINTS <= len(MIGRATIONS):
+            fill_points(db)
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
     return len(MIGRATIONS)
+
+
+def fill_points(db: sqlite3.Connection) -> None:
+    """Give every subject its point: where a file had none yet, and after subjects were copied into it."""
+    add_points(db, db.execute("SELECT id, digest, body FROM subjects"))
+    db.execute("UPDATE points SET is_tuned = 1 WHERE subject IN (SELECT subject FROM verdicts)")
+
+
+def add_points(db: sqlite3.Connection, rows: Iterable[tuple[int, str, str]]) -> None:
+    """Give subjects, as rows of (id, digest, body), the points that they are found by."""
+    db.executemany(_ADD_POINT, ((key, *point, 0) for key, point in points_of(rows)))

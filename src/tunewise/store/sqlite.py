@@ -2,21 +2,38 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tunewise.decision import Miss, Subject, Trial, Verdict
+import msgspec
+
+from tunewise.decision import Miss, Problem, Subject, Trial, Verdict
 from tunewise.formats import facts
 from tunewise.formats.records import Record
 from tunewise.store import long_values
 from tunewise.store.answers import Weighing, verdicts_in, weigh
-from tunewise.store.base import MAX_MISSES, MAX_SIGNS, SIGN_LIFE_S, Flight, Prune, Pruned, Sign, StoreInfo
+from tunewise.store.base import (
+    MAX_MISSES,
+    MAX_SIGNS,
+    SIGN_LIFE_S,
+    Flight,
+    Measured,
+    Page,
+    Prune,
+    Pruned,
+    Remembered,
+    Sign,
+    StoreInfo,
+)
 from tunewise.store.database import FILE_NAME, Database
 from tunewise.store.locks import ByteFlight
+from tunewise.store.questions import Dialect, Questions
 from tunewise.store.rows import (
     About,
     Fact,
+    Row,
     Table,
     fact_row,
     facts_in,
@@ -32,9 +49,31 @@ from tunewise.store.rows import (
     subjects_in,
     written,
 )
-from tunewise.store.schema import WITH_SIGNS, Held
+from tunewise.store.schema import WITH_POINTS, WITH_SIGNS, Held, add_points
 
 _PAGE = 500
+_POINTS_BY_RANGE = """
+    (VALUES ({first_0}, {last_0}), ({first_1}, {last_1}), ({first_2}, {last_2}), ({first_3}, {last_3}),
+    ({first_4}, {last_4}), ({first_5}, {last_5}), ({first_6}, {last_6}), ({first_7}, {last_7})) AS r
+    CROSS JOIN {points} p
+"""
+_VERDICTS = """
+    SELECT s.digest, v.identity, v.body FROM {subjects} s JOIN {verdicts} v ON v.subject = s.id
+    WHERE s.digest IN {names} ORDER BY v.id
+"""
+_DIALECT = Dialect(
+    ":{}",
+    "instr",
+    "(SELECT value FROM json_each(:names))",
+    "(SELECT value FROM json_each(:numbers))",
+    _POINTS_BY_RANGE,
+    "",
+    "json_each(:features) AS f",
+    "length",
+    "{}",
+    _VERDICTS,
+    as_list=lambda values: msgspec.json.encode(values).decode(),
+)
 
 _INSERT = {
     "trials": "INSERT INTO trials (subject, at, identity, body) VALUES (?, ?, ?, ?)",
@@ -53,7 +92,7 @@ _PAGES = {
 _COUNT_OLD = "SELECT count(*) FROM trials WHERE subject = ? AND at < ?"
 _DELETE_OLD = "DELETE FROM trials WHERE subject = ? AND at < ?"
 _OLD_VERDICTS = "SELECT id FROM verdicts WHERE subject = ? AND at < ?"
-_SUBJECTS = "SELECT id, digest, body FROM subjects WHERE ?1 IS NULL OR decision = ?1 ORDER BY id"
+_SUBJECTS = "SELECT id, digest, body FROM subjects WHERE ?1 IS NULL OR decision = ?1 ORDER BY id DESC LIMIT ?2"
 _MISSES = """
     SELECT key, decision, asked_as, body, count FROM misses WHERE ?1 IS NULL OR decision = ?1 ORDER BY count DESC, rowid
 """
@@ -106,8 +145,7 @@ class SqliteStore:
         if rows:
             about = subject_row(subject, digest)
             with self._database.writing() as db:
-                key = _key(db, about)
-                db.executemany(_INSERT["trials"], [(key, *row) for row in rows])
+                self._put(db, about, "trials", rows)
 
     def trials(self, subject: Subject) -> list[Trial]:
         """Return the trials of a subject in the order they were added."""
@@ -118,7 +156,7 @@ class SqliteStore:
         digest = subject.digest
         about, row = subject_row(subject, digest), fact_row(digest, verdict.at, facts.write_verdict(verdict))
         with self._database.writing(is_durable=True) as db:
-            db.execute(_INSERT["verdicts"], (_key(db, about), *row))
+            self._put(db, about, "verdicts", [row])
 
     def verdicts(self, subject: Subject) -> list[Verdict]:
         """Return the verdicts of a subject, oldest first."""
@@ -135,18 +173,41 @@ class SqliteStore:
         known = (subject_of(digest, body) for (body,) in bodies)
         return next((found for found in known if found is not None), None)
 
-    def subjects(self, decision: str | None = None) -> list[Subject]:
-        """Return every subject that has trials or verdicts, in the order they were first seen."""
+    def subjects(self, decision: str | None = None, last: int | None = None) -> list[Subject]:
+        """Return every subject that has trials or verdicts, or the last so many, in the order they were first seen."""
         with self._database.reading() as db:
             try:
-                rows = db.execute(_SUBJECTS, (decision,)).fetchall()
+                rows = db.execute(_SUBJECTS, (decision, -1 if last is None else last)).fetchall()
             except sqlite3.DataError:
-                rows = long_values.subjects(db, decision)
-        return subjects_in(row[1:] for row in rows)
+                rows = long_values.subjects(db, decision)[::-1][:last]
+        return subjects_in(row[1:] for row in reversed(rows))
+
+    def near(self, subject: Subject, ratio: float, limit: int) -> list[Remembered]:
+        """Return tuned subjects that differ in numbers only, each by `ratio` at most, nearest first."""
+        with self._asking() as questions:
+            return questions.near(subject, ratio, limit)
+
+    def kin(self, subject: Subject, limit: int) -> list[Remembered]:
+        """Return other subjects of the same decision: the nearest and the last ones."""
+        with self._asking() as questions:
+            return questions.kin(subject, limit)
+
+    def tuned(self, decision: str, like: Problem | None = None, limit: int | None = None) -> Page[Remembered]:
+        """Return the last tuned subjects of those whose problem has the features `like`."""
+        with self._asking() as questions:
+            return questions.tuned(decision, like, limit)
+
+    def measured(
+        self, decision: str, like: Problem | None = None, limit: int | None = None, *, failed: bool = False
+    ) -> Page[Measured]:
+        """Return the last trials, or only failed ones, of subjects whose problem has the features `like`."""
+        with self._asking() as questions:
+            return questions.measured(decision, like, limit, failed=failed)
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
-        return sorted({subject.decision for subject in self.subjects()})
+        with self._asking() as questions:
+            return questions.decisions()
 
     def miss(self, subject: Subject, count: int = 1) -> None:
         """Count a question that nobody could answer."""
@@ -226,7 +287,7 @@ class SqliteStore:
                 if (table, digest) not in known:
                     known[table, digest] = {found[0] for found in db.execute(_OF_SUBJECT[table], (digest,))}
                 if identity not in known[table, digest]:
-                    db.execute(_INSERT[table], (_key(db, about), *row))
+                    self._put(db, about, table, [row])
                     known[table, digest].add(identity)
                     added += 1
         return added
@@ -252,6 +313,9 @@ class SqliteStore:
                 "DELETE FROM subjects WHERE NOT EXISTS (SELECT 1 FROM trials WHERE subject = subjects.id)"
                 " AND NOT EXISTS (SELECT 1 FROM verdicts WHERE subject = subjects.id)"
             )
+            if self._database.schema >= WITH_POINTS:
+                db.execute("DELETE FROM points WHERE subject NOT IN (SELECT id FROM subjects)")
+                db.execute("UPDATE points SET is_tuned = 0 WHERE subject NOT IN (SELECT subject FROM verdicts)")
         self._database.compact()
         return Pruned(trials, len(old), misses, weighing.lost)
 
@@ -292,6 +356,26 @@ class SqliteStore:
         """Close the file; the next use opens it again."""
         self._database.close()
 
+    @contextmanager
+    def _asking(self) -> Iterator[Questions]:
+        with self._database.reading() as db:
+            has_points = self._database.schema >= WITH_POINTS
+            yield Questions(partial(long_values.run, db), _DIALECT, has_points)
+
+    def _key(self, db: sqlite3.Connection, about: About) -> int:
+        """Return the row number of a subject, added if it is new."""
+        key, is_new = _key(db, about)
+        if is_new and self._database.written_schema >= WITH_POINTS:
+            add_points(db, [(key, about[0], about[3])])
+        return key
+
+    def _put(self, db: sqlite3.Connection, about: About, table: Table, rows: Sequence[Row]) -> None:
+        """Add facts about a subject."""
+        key = self._key(db, about)
+        db.executemany(_INSERT[table], [(key, *row) for row in rows])
+        if table == "verdicts" and self._database.written_schema >= WITH_POINTS:
+            db.execute("UPDATE points SET is_tuned = 1 WHERE subject = ? AND is_tuned = 0", (key,))
+
     def _facts(self, table: Table, subject: Subject, read: Callable[[str], Fact]) -> list[Fact]:
         digest = subject.digest
         with self._database.reading() as db:
@@ -304,7 +388,7 @@ class SqliteStore:
     def _subjects_by_key(self) -> dict[int, tuple[str, Subject]]:
         with self._database.reading() as db:
             try:
-                rows = db.execute(_SUBJECTS, (None,)).fetchall()
+                rows = db.execute(_SUBJECTS, (None, -1)).fetchall()
             except sqlite3.DataError:
                 rows = long_values.subjects(db, None)
         return subjects_by_key(rows)
@@ -318,17 +402,18 @@ class SqliteStore:
                 return long_values.page(db, table, last, _PAGE)
 
 
-def _key(db: sqlite3.Connection, about: About) -> int:
-    """Return the row number of a subject, added if it is new."""
+def _key(db: sqlite3.Connection, about: About) -> tuple[int, bool]:
+    """Return the row number of a subject, added if it is new, and whether it was."""
     # Found the way readers find it, and compared whole: facts must not be tied to a row that has been damaged.
+    # The plus keeps SQLite from the index of decisions, which most rows of a store may share.
     found = db.execute(
-        "SELECT id FROM subjects WHERE digest = ?1 AND decision = ?2 AND identity = ?3 AND body = ?4", about
+        "SELECT id FROM subjects WHERE digest = ?1 AND +decision = ?2 AND identity = ?3 AND body = ?4", about
     ).fetchone()
     if found is not None:
-        return int(found[0])
+        return int(found[0]), False
     added = db.execute("INSERT INTO subjects (digest, decision, identity, body) VALUES (?, ?, ?, ?)", about)
     assert added.lastrowid is not None
-    return added.lastrowid
+    return added.lastrowid, True
 
 
 def _old_verdicts(db: sqlite3.Connection, keys: Iterable[int], before: float, weighing: Weighing) -> list[int]:

@@ -1,5 +1,7 @@
 """The contract of every store: inherit it, say how a store is made, and the tests are there."""
 
+import math
+import random
 import threading
 import time
 from dataclasses import replace
@@ -9,6 +11,7 @@ import pytest
 
 from tunewise.decision import Config, Environment, Failure, Miss, Part, Problem, Subject, Timing, Trial, Verdict
 from tunewise.errors import InvalidData, InvalidTrial, StoreError
+from tunewise.formats.records import Record
 from tunewise.store import Prune, Sign, Store, elsewhere
 
 
@@ -114,6 +117,123 @@ class StoreContract:
         assert store.subjects() == [subject("b", 1), subject("a", 2)]
         assert store.subjects("a") == [subject("a", 2)]
         assert store.decisions() == ["a", "b"]
+
+    def test_last_subjects_are_those_seen_last(self, store: Store) -> None:
+        """Who needs a few does not read all."""
+        for m in (1, 2, 3):
+            store.add(subject(m=m), [timed(8)])
+        store.add(subject("conv", 4), [timed(8)])
+        assert store.subjects("gemm", last=2) == [subject(m=2), subject(m=3)]
+        assert store.subjects(last=2) == [subject(m=3), subject("conv", 4)]
+        assert store.subjects("gemm", last=9) == store.subjects("gemm")
+
+    def test_near_subjects_come_nearest_first_with_their_verdicts(self, store: Store) -> None:
+        """Only what is tuned counts, and the factor itself is near enough."""
+        for m in (80, 52, 70, 81, 51, 1000):
+            store.conclude(subject(m=m), won(m))
+        store.conclude(subject(m=70), won(71))
+        store.add(subject(m=65), [timed(8)])
+        store.conclude(subject(m=64), won(64))
+        found = store.near(subject(m=64), 1.25, 10)
+        assert [one.subject.problem["m"] for one in found] == [70, 52, 80]
+        assert [verdict.challenger for verdict in found[0].verdicts] == [{"tile": 70}, {"tile": 71}]
+        assert store.near(subject(m=64), 1.25, 2) == found[:2]
+        assert store.near(subject(m=64), 1.01, 2) == []
+
+    def test_near_subjects_differ_in_numbers_only(self, store: Store) -> None:
+        """Another decision, device or word is not near, however close its numbers are; what only warns may differ."""
+        near = subject(m=65)
+        word = replace(near, problem=Problem({**near.problem, "dtype": "float64"}))
+        zero = replace(near, problem=Problem({**near.problem, "ratio": 0}))
+        more = replace(near, problem=Problem({**near.problem, "k": 1}))
+        policy = replace(near, policy=(("clock", "wall"), ("threads", 1), ("steps", None)))
+        for other in (subject("conv", 65), subject(m=65, cpu="other"), word, zero, more, policy):
+            store.conclude(other, won())
+        assert store.near(subject(m=64), 2.0, 10) == []
+        store.conclude(subject(m=66, release="7.0"), won())
+        store.conclude(subject(m=66), won())
+        assert [one.subject.problem["m"] for one in store.near(subject(m=64), 2.0, 10)] == [66]
+        assert len(store.near(subject(m=64), 2.0, 10)[0].verdicts) == 2
+
+    def test_numbers_of_any_size_are_compared(self, store: Store) -> None:
+        """No number is too large, too small or too negative."""
+        sizes = (1e300, 1e-300, 5e-324, 0, -3, 2**64 - 1, -(2**63), 1.7976931348623157e308, 1, 2**63)
+        for size in sizes:
+            store.conclude(replace(subject(), problem=Problem({"n": size})), won())
+        for size in sizes:
+            asked = replace(subject(), problem=Problem({"n": size}))
+            assert [one.subject.problem["n"] for one in store.near(asked, 3.0, 10)] == [
+                other for other in sizes if other != size and {other, size} == {2**64 - 1, 2**63}
+            ]
+
+    def test_nearest_of_very_many_are_found(self, store: Store) -> None:
+        """An index finds what comparing all of them would: on one axis, on several and on more than it has."""
+        for names in ("n", "mn", "mnk", "bhmnk"):
+            rng = random.Random(names)
+            sizes = [Problem({name: rng.randint(900, 1100) for name in names}) for _ in range(400)]
+            given = [replace(subject(f"many-{names}"), problem=problem) for problem in dict.fromkeys(sizes)]
+            store.absorb(Record(about, won()) for about in given)
+            asked = replace(given[0], problem=Problem(dict.fromkeys(names, 1000.5)))
+
+            def far(problem: Problem, names: str = names) -> float:
+                return max(abs(math.log(float(problem[name]) / 1000.5)) for name in names)
+
+            expected = sorted(far(about.problem) for about in given if far(about.problem) <= math.log(1.05))[:4]
+            found = [far(one.subject.problem) for one in store.near(asked, 1.05, 4)]
+            assert found == expected, names
+
+    def test_kin_are_the_nearest_and_the_last_of_a_decision(self, store: Store) -> None:
+        """Wherever they were measured; so many of each."""
+        for m in range(100, 130):
+            store.conclude(subject(m=m, cpu="there"), won(m))
+        for m in (9_000, 9_500):
+            store.add(subject(m=m), [timed(8)])
+        store.conclude(subject("conv", 100), won())
+        found = {one.subject.problem["m"]: len(one.verdicts) for one in store.kin(subject(m=99), 3)}
+        assert found == {100: 1, 101: 1, 102: 1, 129: 1, 9_000: 0, 9_500: 0}
+        assert len(store.kin(subject(m=9_000), 50)) == 31
+        assert store.kin(subject("nobody"), 3) == []
+
+    def test_tuned_subjects_are_read_by_the_page(self, store: Store) -> None:
+        """The last rows come with how many there are."""
+        for m in range(5):
+            store.conclude(subject(m=m), won(m))
+        store.conclude(subject(m=1), won(64))
+        store.add(subject(m=7), [timed(8)])
+        page = store.tuned("gemm", limit=2)
+        assert ([one.subject for one in page.rows], page.total) == ([subject(m=3), subject(m=4)], 5)
+        (one,) = store.tuned("gemm", Problem({"m": 1})).rows
+        assert [verdict.challenger for verdict in one.verdicts] == [{"tile": 1}, {"tile": 64}]
+        assert store.tuned("gemm", Problem({"m": 1, "dtype": "float32"})).total == 1
+        assert store.tuned("gemm", Problem({"m": 1, "dtype": "float64"})).total == 0
+        assert store.tuned("gemm", Problem({"dtype": "float32"}), 2) == page
+        assert store.tuned("conv").rows == []
+
+    def test_trials_are_read_by_the_page(self, store: Store) -> None:
+        """Subject by subject, and only failed ones where that is asked."""
+        failed = Trial({"tile": 1}, Failure("compile", '"is":"timing"'), "random", "r1", 5.0)
+        tricky = replace(timed(4), source='"outcome":{"is":"failure"')
+        store.add(subject(m=1), [timed(8), failed])
+        store.add(subject(m=2), [timed(16), tricky])
+        store.add(subject(m=1), [timed(32)])
+        every = store.measured("gemm")
+        assert [row.trial for row in every.rows] == [timed(8), failed, timed(32), timed(16), tricky]
+        assert store.measured("gemm", limit=2) == replace(every, rows=every.rows[-2:])
+        assert [row.trial for row in store.measured("gemm", failed=True).rows] == [failed]
+        assert store.measured("gemm", Problem({"m": 2}), failed=True).total == 0
+        assert store.measured("gemm", Problem({"m": 2})).total == 2
+
+    def test_pruned_subjects_are_near_to_nothing(self, store: Store) -> None:
+        """What is gone is not found, and what has lost its verdicts is not tuned."""
+        store.conclude(subject(m=65), won(at=10.0))
+        store.conclude(subject(m=66), won(at=10.0))
+        store.add(subject(m=66), [timed(8, at=20.0)])
+        assert len(store.near(subject(m=64), 2.0, 10)) == 2
+        store.prune(Prune(decision="gemm", before=15.0))
+        assert store.near(subject(m=64), 2.0, 10) == []
+        assert [one.subject for one in store.kin(subject(m=64), 10)] == [subject(m=66)]
+        store.conclude(subject(m=66), won())
+        assert [one.subject for one in store.near(subject(m=64), 2.0, 10)] == [subject(m=66)]
 
     def test_misses_add_up_and_the_most_asked_comes_first(self, store: Store) -> None:
         """Counts are by decision and problem, wherever it was asked."""

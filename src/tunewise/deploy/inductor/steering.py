@@ -104,10 +104,10 @@ def _known(decision: Decision) -> dict[str, Any]:
     """Return what may answer a decision: pins, the winners remembered, heuristics."""
     store = context.current_store()
     winners = {}
-    for subject in store.subjects(decision.name):
-        verdict = in_force(store.verdicts(subject), decision)
+    for one in store.tuned(decision.name).rows:
+        verdict = in_force(one.verdicts, decision)
         if verdict is not None:
-            winners[subject.digest] = canonical.encode(dict(verdict.winner))
+            winners[one.subject.digest] = canonical.encode(dict(verdict.winner))
     loaded = [_identity(source) for source in shelf.sources_for(decision)]
     pins = [[dict(pin.config), dict(pin.when)] for pin in decision.pins]
     return {"winners": winners, "heuristics": loaded, "pins": pins}
