@@ -12,7 +12,7 @@ from click.testing import Result
 
 from tunewise import configure
 from tunewise.cli import doctor_machine, doctor_store
-from tunewise.store import SqliteStore, safe
+from tunewise.store import SqliteStore, guard
 from tunewise.testing.store_contract import subject, timed, won
 
 Cli = Callable[..., Result]
@@ -22,7 +22,7 @@ Spawned = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def unwarned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Warn of a store in trouble again: a program does so once, and these tests are many programs."""
-    monkeypatch.setattr(safe, "_warned", threading.Event())
+    monkeypatch.setattr(guard, "_warned", threading.Event())
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tunewise.cli.app import app
+from tunewise.store import SqliteStore
+from tunewise.testing.store_contract import subject, timed
 
 
 def commands(group: click.Group, *above: str) -> Iterator[tuple[str, ...]]:
@@ -41,11 +43,14 @@ def examples(*verb: str) -> list[str]:
 @pytest.mark.filterwarnings("default:::torch")  # torch warns about its own insides while it compiles
 @pytest.mark.parametrize("verb", _RUN)
 def test_help_ends_with_examples_that_run(
-    cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: tuple[str, ...]
+    cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: Path, verb: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     lines = examples(*verb)
+    if verb[:1] == ("store",):  # these are about what a home and another one hold
+        for place in (home, tmp_path / "other"):
+            SqliteStore(place).add(subject(), [timed(8)])
     if any(" torch " in line for line in lines):
         pytest.importorskip("torch", reason="torch is not installed")
     assert any(line.startswith(" ".join(["tunewise", *verb])) for line in lines)

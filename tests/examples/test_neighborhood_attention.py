@@ -66,10 +66,10 @@ def asked_forward(grid: tuple[int, ...] = GRID) -> Any:
 
 
 IN_ANOTHER_PROCESS = """
-import sys
+import os, sys
 import pytest, torch
 torch.set_num_threads(1)
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(os.pathsep)
 from neighborhood_stage import axes_of, do_without_compiler, na, tensors, tuning
 from test_neighborhood_attention import GRID, WINDOW, asked_forward, trials
 if sys.argv[2] == "uncompiled":
@@ -83,7 +83,8 @@ print(asked_forward().rung, before == (len(trials()), len(trials("backward"))), 
 
 
 def said_by_another_process(compiled: str) -> list[str]:
-    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(EXAMPLES.parent / "tests" / "examples"), compiled]
+    tests = EXAMPLES.parent / "tests"
+    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, f"{tests}{os.pathsep}{tests / 'examples'}", compiled]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.split()

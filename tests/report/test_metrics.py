@@ -153,7 +153,7 @@ def test_store_in_trouble_is_down_and_what_it_holds_is_not_told(tmp_path):
 
 def test_layer_in_trouble_is_told_apart_from_the_store(tmp_path):
     layers = [SafeStore(SqliteStore(tmp_path / name, is_shared=True), warn=lambda text: None) for name in ("a", "b")]
-    open_store(tmp_path / "a").info()
+    SqliteStore(tmp_path / "a").add(subject(), [timed(8)])
     found = read(snapshot(LayeredStore(open_store(tmp_path / "home"), layers), time.time()))
     assert found["tunewise_store_up"] == {(): 1}
     assert found["tunewise_layer_up"] == {(("layer", "1"),): 1, (("layer", "2"),): 0}
