@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from tunewise import system
 from tunewise.decision import Origin, Subject, Trial, Verdict
 from tunewise.decision.origin import origin_of
 from tunewise.errors import StoreError
@@ -44,7 +45,7 @@ class Ledger:
 
     def _append(self, raw: bytes) -> None:
         prepare(self._path.parent)
-        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | system.NOFOLLOW, 0o600)
         try:
             os.write(fd, raw)
         finally:
