@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import postgres_server
@@ -12,6 +12,7 @@ import pytest
 from crowd import Victim
 
 import tunewise as tw
+from limits import HANG_S
 from tunewise.errors import MeasureWarning, StoreWarning
 from tunewise.session import context, tune
 from tunewise.store import SqliteStore, guard, locks
@@ -106,17 +107,21 @@ def test_a_stopped_tuner_is_named_and_waited_for_no_more(
 @pytest.fixture
 def hung(
     url: str, server: postgres_server.PgServer, decision: tw.Decision, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    """Let a server hang that this process has asked before."""
+) -> Iterator[Callable[[], None]]:
+    """Let a server hang that this process has asked before, and give what makes it go on."""
     tw.configure(store=url)
     assert decision.decide({"n": 0}).rung == "default"
     context.current_store().info()
     pids = [int(pid) for (pid,) in server.sql("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    yield
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
+
+    def go_on() -> None:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+    yield go_on
+    go_on()
     tw.configure()
 
 
@@ -128,6 +133,20 @@ def test_a_server_that_hangs_delays_no_question(decision: tw.Decision) -> None:
     for n in range(200):
         assert decision.decide({"n": n}).rung == "default"
     assert time.monotonic() - began < 30  # a call that waited for the server would take a minute
+
+
+def test_a_server_that_goes_on_is_looked_up_again_at_once(
+    hung: Callable[[], None], decision: tw.Decision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = context.current_store()
+    monkeypatch.setattr(store._top._guard, "_retry_s", 3600.0)
+    with pytest.warns(StoreWarning, match="has not answered within"):
+        decision.decide({"n": 1})
+    hung()
+    deadline = time.monotonic() + HANG_S
+    while store.info().trouble is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def _is_stopped(pid: int) -> bool:

@@ -252,6 +252,7 @@ class Guard:
     def _timed(self, ask: Callable[[Store], _T]) -> _T:
         start = time.monotonic()
         answer = self._on_disk(ask)
+        self.reading.until = 0.0  # perhaps nobody waits for it any more, but what answers late answers again
         spent_s = time.monotonic() - start
         # The first answer takes as long as a connection; all after it count.
         self._usual_s = 0.0 if self._usual_s is None else self._usual_s + _NEW_SHARE * (spent_s - self._usual_s)
