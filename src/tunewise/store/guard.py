@@ -182,7 +182,7 @@ class Guard:
     def settle(self) -> None:
         """Return once all that was posted is written, or cannot be for now."""
         if (self._waiting or self._signs) and self.writing.is_over(self._clock()):
-            self._writes.submit(lambda: None).is_done(_WRITTEN_S)
+            self._writes.submit(self.write_waiting).is_done(_WRITTEN_S)
 
     def close(self) -> int:
         """Write what waits if the store takes it now, and let go of files; return how many results are left."""
@@ -252,7 +252,10 @@ class Guard:
     def _timed(self, ask: Callable[[Store], _T]) -> _T:
         start = time.monotonic()
         answer = self._on_disk(ask)
-        self.reading.until = 0.0  # perhaps nobody waits for it any more, but what answers late answers again
+        if (
+            self.reading.reason is not None
+        ):  # nobody may wait for this any more, but it answers again
+            self.reading.until = self.writing.until = 0.0
         spent_s = time.monotonic() - start
         # The first answer takes as long as a connection; all after it count.
         self._usual_s = 0.0 if self._usual_s is None else self._usual_s + _NEW_SHARE * (spent_s - self._usual_s)
