@@ -252,9 +252,8 @@ class Guard:
     def _timed(self, ask: Callable[[Store], _T]) -> _T:
         start = time.monotonic()
         answer = self._on_disk(ask)
-        if (
-            self.reading.reason is not None
-        ):  # nobody may wait for this any more, but it answers again
+        if self.reading.reason is not None:
+            # Perhaps nobody waits for this answer any more, but who answers late answers again.
             self.reading.until = self.writing.until = 0.0
         spent_s = time.monotonic() - start
         # The first answer takes as long as a connection; all after it count.
