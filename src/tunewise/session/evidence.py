@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import ceil
 
 from tunewise import settings
 from tunewise.decision import Timing, Trial, Verdict
@@ -12,7 +13,7 @@ from tunewise.settings import Trust
 LEAST_CALL_S = 5e-9
 LONGEST_CALL_S = 1e6  # eleven days: nobody tunes what takes longer
 MOST_CHANCE = 0.01  # of pairs that say so between equals
-MOST_PAIRS = 1_000  # that are weighed: the rest of a row could only cost time
+MOST_PAIRS = 1_000  # that are weighed, of more every second or third one: the rest could only cost time
 PAIRS = 7  # the fewest that can show as little chance, each of them won
 
 
@@ -31,7 +32,7 @@ def compared(verdict: Verdict) -> Comparison | None:
     incumbent_s, challenger_s = verdict.incumbent_s, verdict.challenger_s
     if not challenger_s or len(incumbent_s) != len(challenger_s) or not is_possible((*incumbent_s, *challenger_s)):
         return None
-    pairs = list(zip(incumbent_s, challenger_s, strict=True))[:MOST_PAIRS]
+    pairs = list(zip(incumbent_s, challenger_s, strict=True))[:: ceil(len(challenger_s) / MOST_PAIRS)]
     return judged(pairs, max(MOST_CHANCE, sign_test(len(pairs), len(pairs))))
 
 

@@ -111,7 +111,7 @@ def in_force(verdicts: Sequence[Verdict], declaration: Declaration) -> Verdict |
     neither does a verdict that its samples do not show, or of an origin that is not trusted.
     """
     for verdict in evidence.answering(verdicts):
-        is_past = verdict.ending != "win" and verdict.incumbent != declaration.default
+        is_past = (verdict.ending, verdict.origin) != ("win", "own") and verdict.incumbent != declaration.default
         if verdict.winner in declaration.space and not is_past:
             return verdict
     return None

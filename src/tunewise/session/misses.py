@@ -1,13 +1,13 @@
 """Misses: questions nobody could answer from memory, counted cheaply and kept for tuning later."""
 
-import atexit
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tunewise.decision import Answer, Problem, Subject
-from tunewise.store import Store, renew_in_children
+from tunewise.store import Store, before_closing, renew_in_children
 
 _LIMIT = 10_000  # problems counted by one process
 
@@ -40,7 +40,7 @@ class Misses:
         with self._lock:
             if not self._is_registered:
                 self._is_registered = True
-                atexit.register(_flush, weakref.ref(self))
+                before_closing(partial(_flush, weakref.ref(self)))
             if len(self._open) < _LIMIT:
                 self._open[key] = count = _Count(answer, subject, store)
                 count.write()

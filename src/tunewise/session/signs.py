@@ -1,6 +1,5 @@
 """Signs of life: what runs and look-ups of this process are at, given to the store for whoever watches."""
 
-import atexit
 import threading
 import time
 import uuid
@@ -13,7 +12,7 @@ from tunewise import settings
 from tunewise.decision import Failure, Subject, Verdict, lower_half_mean
 from tunewise.errors import InvalidData
 from tunewise.session import context, events
-from tunewise.store import Sign, Store, renew_in_children
+from tunewise.store import Sign, Store, before_closing, renew_in_children
 
 _PAUSE_S = 1.0  # between two signs of one run
 _LADDER_PAUSE_S = 5.0  # after so long a look-up is told at once, below that at every doubling
@@ -49,7 +48,7 @@ class _Process:
                 self.tell()
         if not self.is_registered:
             self.is_registered = True
-            atexit.register(self.tell)
+            before_closing(self.tell)
 
     def tell(self) -> None:
         """Give a sign of the look-ups so far, unless that has been told."""

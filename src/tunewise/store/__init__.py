@@ -15,6 +15,7 @@ from tunewise.store.base import (
     elsewhere,
 )
 from tunewise.store.exchange import Imported, export_to, import_from, merge, migrate
+from tunewise.store.guard import before_closing
 from tunewise.store.layers import LayeredStore, hasty
 from tunewise.store.locks import renew_in_children
 from tunewise.store.memory import MemoryStore
@@ -45,6 +46,7 @@ __all__ = [
     "Store",
     "StoreInfo",
     "backup",
+    "before_closing",
     "elsewhere",
     "export_to",
     "hasty",

@@ -22,6 +22,7 @@ LOCK_NAME = "store.lock"
 CHECKPOINT_BYTES = 4 << 20
 # Readers meet SQLite's own locks only where somebody recovers or closes the file, which takes milliseconds.
 _READER_BUSY_S, _WRITER_BUSY_S = 1.0, 10.0
+_READERS = 4  # connections: who reads much in one thread keeps no other thread waiting
 _LONGEST_VALUE = 16 << 20
 _FORK_WAIT_S = 5.0
 _logger = logger(__name__)
@@ -70,7 +71,7 @@ class _Connection:
 
 
 class Database:
-    """Two connections that all threads of a process share, one to read and one to write, and the promises around them.
+    """Connections that all threads of a process share, some to read and one to write, and the promises around them.
 
     SQLite before 3.51.3 can lose a WAL file's content when a checkpoint meets a writer at the wrong moment, and no
     version likes several processes to create one file. So every write, checkpoint, creation and migration happens
@@ -85,7 +86,9 @@ class Database:
         self._log = f"{path}-wal"
         self._is_durable: bool | None = None  # as the connection that writes is set now
         self._only_reads = False  # because the disk or the file's mode allows no more
-        self._reader, self._writer = _Connection(), _Connection()
+        self._writer = _Connection()
+        self._readers = tuple(_Connection() for _ in range(_READERS))
+        self._read_schema = len(schema.MIGRATIONS)
         self._locks: LockFile | None = None
         _live.add(self)
         _watch_forks()
@@ -102,17 +105,24 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection for queries; every trouble comes out as a StoreError. Without a file nothing is known."""
-        with self._translated():
-            if self._is_outdated():
-                with self._alone(), self._reader.lock:
-                    self._reader.close()  # the file is migrated now
-            with self._reader.lock:
-                db = self._opened_for_reading()
-                if db is not None:
-                    yield db
-                    return
+        with self._translated(), self._free_reader() as reader:
+            db = self._opened_for_reading(reader)
+            if db is not None and self._read_schema < len(schema.MIGRATIONS) and not self.is_only_read:
+                reader.close()
+                with self._alone():
+                    pass  # that has migrated the file
+                db = self._opened_for_reading(reader)
+            if db is not None:
+                yield db
+                return
+            self._read_schema = len(schema.MIGRATIONS)
             with _nothing() as db:
                 yield db
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the file is open and its tables are ours: who reads it then waits for nobody."""
+        return any(reader.db is not None for reader in self._readers)
 
     @contextmanager
     def writing(self, *, is_durable: bool = False) -> Iterator[sqlite3.Connection]:
@@ -165,7 +175,7 @@ class Database:
         if self.is_read_only:
             raise StoreError(f"{self.path} is damaged, and only read: replace it")
         with self._translated(), self.locks.writer(), self._writer.lock:
-            damaged = {self._writer.file, self._reader.file} - {None}
+            damaged = {connection.file for connection in self._connections} - {None}
             self.close()
             if _identity(self.path) not in damaged:
                 return None
@@ -190,7 +200,7 @@ class Database:
     @property
     def schema(self) -> int:
         """The number of the tables that are read; ours where there is no file yet."""
-        return self._reader.schema if self._reader.db is not None else len(schema.MIGRATIONS)
+        return self._read_schema
 
     @property
     def written_schema(self) -> int:
@@ -198,8 +208,8 @@ class Database:
         return self._writer.schema
 
     @property
-    def _connections(self) -> tuple[_Connection, _Connection]:
-        return self._writer, self._reader
+    def _connections(self) -> tuple[_Connection, ...]:
+        return self._writer, *self._readers
 
     def _sync(self, db: sqlite3.Connection, is_durable: bool) -> None:
         if is_durable != self._is_durable:
@@ -242,41 +252,58 @@ class Database:
         if self.path.is_symlink():
             raise StoreError(f"{self.path} is a symbolic link; remove it or set TUNEWISE_HOME to another directory")
 
-    def _is_outdated(self) -> bool:
-        """Return whether the file has to be migrated before it is read."""
-        with self._reader.lock:
-            is_open = self._opened_for_reading() is not None
-            return is_open and self._reader.schema < len(schema.MIGRATIONS) and not self.is_only_read
+    @contextmanager
+    def _free_reader(self) -> Iterator[_Connection]:
+        """Lend a connection to read with that no other thread uses; the last one if all are in use."""
+        reader = None
+        try:  # around the taking too: an exception from a signal may come as soon as it is ours
+            for reader in self._readers:
+                if reader.lock.acquire(blocking=False):
+                    break
+            else:
+                assert reader is not None
+                reader.lock.acquire()
+            yield reader
+        finally:
+            with suppress(RuntimeError):  # not taken
+                if reader is not None:
+                    reader.lock.release()
 
-    def _opened_for_reading(self) -> sqlite3.Connection | None:
-        """Return the connection that reads, opened if it has to be; None if there are no tables yet.
+    def _opened_for_reading(self, reader: _Connection) -> sqlite3.Connection | None:
+        """Return a connection to read with, opened if it has to be; None if there are no tables yet.
 
         Who makes them does so under the lock between processes, which a reader does not wait for.
         """
-        if self._reader.db is not None and self._writer.file in (None, self._reader.file):
-            return self._reader.db
-        self._reader.close()  # the file was replaced
+        if reader.db is None or self._writer.file not in (None, reader.file):
+            reader.close()  # the file may have been replaced
+            self._open_for_reading(reader)
+        if reader.db is not None:
+            self._read_schema = reader.schema
+        return reader.db
+
+    def _open_for_reading(self, reader: _Connection) -> None:
         if self.is_read_only:
-            return self._opened_read_only()
+            self._open_read_only(reader)
+            return
         prepare(self.path.parent)
         self._refuse_link()
         self._only_reads = self.path.is_file() and not _is_writable(self.path)
         if self._only_reads:
-            return self._opened_read_only()
+            self._open_read_only(reader)
+            return
         if not _size(str(self.path)):
-            return None
-        self._reader.file = _identity(self.path)
+            return
+        reader.file = _identity(self.path)
         db = self._connect("mode=rw", _READER_BUSY_S)
         try:
-            self._reader.schema = schema.number(db)
-            if self._reader.schema:
-                self._check_tables(db, self._reader.schema)
+            reader.schema = schema.number(db)
+            if reader.schema:
+                self._check_tables(db, reader.schema)
                 db.execute("PRAGMA query_only = ON")
-                self._reader.db = db
+                reader.db = db
         finally:
-            if self._reader.db is None:
+            if reader.db is not db:
                 db.close()
-        return self._reader.db
 
     def _opened_for_writing(self) -> sqlite3.Connection:
         """Open the file, creating or migrating it; the caller holds the lock between processes."""
@@ -301,10 +328,10 @@ class Database:
             system.sync_directory(self.path.parent)
         return db
 
-    def _opened_read_only(self) -> sqlite3.Connection:
+    def _open_read_only(self, reader: _Connection) -> None:
         if not self.path.is_file():
             raise StoreError(f"there is no store at {self.path}")
-        self._reader.file = _identity(self.path)
+        reader.file = _identity(self.path)
         # A log beside the file must be read too, if its index can be made; a read-only directory cannot have one.
         ways = ["mode=ro", "mode=ro&immutable=1"]
         if why_remote(self.path.parent) is not None:
@@ -312,7 +339,7 @@ class Database:
         for way in ways:
             db = self._connect(way, _READER_BUSY_S)
             try:
-                self._reader.schema = schema.number(db)
+                reader.schema = schema.number(db)
             except sqlite3.OperationalError:
                 db.close()
                 if way == ways[-1]:
@@ -322,8 +349,8 @@ class Database:
                 raise
             else:
                 db.execute("PRAGMA query_only = ON")
-                self._reader.db = db
-                return db
+                reader.db = db
+                return
         raise AssertionError("the last way returns or raises")
 
     def _connect(self, way: str, busy_s: float) -> sqlite3.Connection:

@@ -1,6 +1,8 @@
 """What stands between a program and its store: threads that do the work, bounded waits, and memory for hard times."""
 
 import atexit
+import os
+import sys
 import threading
 import time
 import warnings
@@ -14,7 +16,7 @@ from typing import Any, TypeVar
 from tunewise.errors import DamagedStore, StoreError, StoreWarning, UnreachableStore
 from tunewise.eventlog import WARNING, logger, tell
 from tunewise.store.base import Sign, Store
-from tunewise.store.io_thread import IOThread
+from tunewise.store.io_thread import IOThread, Job
 from tunewise.store.listening import Heard
 from tunewise.store.locks import renew_in_children
 from tunewise.store.memory import MemoryStore
@@ -28,6 +30,8 @@ _ANSWER_S = 65.0  # for an answer that somebody wants to have; a server is given
 # For an answer that a program would rather go without: the first needs a connection; those after it may also take so
 # many times as long as answers usually do. A file answers in microseconds: what takes seconds there is a busy machine.
 _FIRST_ANSWER_S, _FILE_ANSWER_S, _SERVER_ANSWER_S, _USUAL_ANSWERS = 2.0, 2.0, 0.08, 8
+_QUEUED_S = 0.5  # for a question that waits for its turn
+_GLANCE_S = 0.02  # between two looks at whether a server says nothing
 _NEW_SHARE = 0.2  # of the latest answer in how long they usually take
 _WRITTEN_S = 15.0  # for a fact to be written; who holds a file is named after 10 s
 _CLOSED_S = 3.0  # for what waits when a store is closed or the program ends
@@ -45,6 +49,10 @@ def warn_once(text: str) -> None:
         return
     _warned.set()
     warnings.warn(text, StoreWarning, stacklevel=5)
+
+
+class _Busy(Exception):
+    """No answer was waited for, and nothing is wrong with the store."""
 
 
 class _Write:
@@ -94,7 +102,7 @@ class Guard:
         self._reads, self._writes = IOThread(self.read_again), IOThread(self.write_waiting)
         self.renew()
         renew_in_children(self)
-        atexit.register(_end, weakref.ref(self))
+        _guards.add(self)
 
     def renew(self) -> None:
         """Begin a forked child with a lock of its own; what waits is its parent's to write."""
@@ -110,7 +118,9 @@ class Guard:
         began = self._clock()
         if self.reading.is_over(began):
             try:
-                answer = self._asked(ask, self._hasty_s() if is_hasty else _ANSWER_S)
+                answer = self._answer(ask, is_hasty)
+            except _Busy as busy:
+                _log.info(str(busy))
             except StoreError as error:
                 self._note(self.reading, error, began)
                 self.warn(f"{error}. It is left out for now.")
@@ -129,7 +139,7 @@ class Guard:
         if not self.reading.is_over(began):
             raise UnreachableStore(str(self.reading.reason))
         try:
-            return self._asked(lambda _: question(), _ANSWER_S)
+            return self._result(self._reads.submit(question), _ANSWER_S)
         except UnreachableStore as error:
             self._note(self.reading, error, began)
             raise
@@ -140,7 +150,7 @@ class Guard:
 
     def do(self, work: Callable[[Store], _T]) -> _T:
         """Return what work that a person asked for gives, however long it takes; raises StoreError if it fails."""
-        self._is_used = True
+        self._use()
         job = self._writes.submit(lambda: work(self.disk))
         job.is_done(None)
         return job.result()
@@ -176,7 +186,7 @@ class Guard:
     def show(self, sign: Sign) -> None:
         """Have a sign of life given; while the store is in trouble, none is."""
         self._signs[sign.kind, sign.key] = sign
-        self._is_used = True
+        self._use()
         self._writes.wake()
 
     def settle(self) -> None:
@@ -186,8 +196,16 @@ class Guard:
 
     def close(self) -> int:
         """Write what waits if the store takes it now, and let go of files; return how many results are left."""
-        if self._is_used:
-            self._writes.submit(self._finish).is_done(_CLOSED_S)
+        return self.closed(self.closing(), _CLOSED_S)
+
+    def closing(self) -> Job[None] | None:
+        """Have what waits written, and files let go of; return the job, or None where there is nothing to do."""
+        return self._writes.submit(self._finish) if self._is_used else None
+
+    def closed(self, job: Job[None] | None, wait_s: float) -> int:
+        """Wait for that job; return how many results are not written."""
+        if job is not None:
+            self._is_used = not job.is_done(max(0.0, wait_s)) or bool(self._waiting)
         return sum(write.is_result for write in list(self._waiting))
 
     def read_again(self) -> float | None:
@@ -241,12 +259,35 @@ class Guard:
         self._give_signs()
         return self.writing.until - self._clock() if self._waiting else None
 
-    def _asked(self, ask: Callable[[Store], _T], wait_s: float) -> _T:
-        self._is_used = True
+    def _answer(self, ask: Callable[[Store], _T], is_hasty: bool) -> _T:
+        self._use()
+        if isinstance(self.disk, SqliteStore) and self.disk.is_ready:
+            # Nothing is locked or written, so a signal may come; and threads hand over slowly in a busy process.
+            with suppress(DamagedStore):  # which the thread sets aside
+                return ask(self.disk)
         job = self._reads.submit(lambda: self._timed(ask))
+        return self._hasty_result(job) if is_hasty else self._result(job, _ANSWER_S)
+
+    def _result(self, job: Job[_T], wait_s: float) -> _T:
         if not job.is_done(wait_s):
-            place = getattr(self.disk, "place", "that is used")
-            raise UnreachableStore(f"the store {place} has not answered within {wait_s:.2g} s")
+            raise self._silence(wait_s)
+        return job.result()
+
+    def _silence(self, wait_s: float) -> UnreachableStore:
+        place = getattr(self.disk, "place", "that is used")
+        return UnreachableStore(f"the store {place} has not answered within {wait_s:.2g} s")
+
+    def _hasty_result(self, job: Job[_T]) -> _T:
+        """Return what a job gives that is not waited for long; raises _Busy where that says nothing about the store."""
+        wait_s, asked_at = self._hasty_s(), time.monotonic()
+        is_first, pause_s = self._usual_s is None, wait_s
+        while not job.is_done(pause_s):
+            if is_first or getattr(self.disk, "is_silent", True):
+                raise self._silence(wait_s)
+            # The answer is there, and the thread has no turn to take it; or it reads a long answer for others.
+            if time.monotonic() > asked_at + (_FIRST_ANSWER_S if job.has_begun else _QUEUED_S):
+                raise _Busy("this process is too busy to hear what its store answers")
+            pause_s = _GLANCE_S
         return job.result()
 
     def _timed(self, ask: Callable[[Store], _T]) -> _T:
@@ -273,7 +314,7 @@ class Guard:
             self._reads.wake()
 
     def _wait_for(self, write: _Write) -> None:
-        self._is_used = True
+        self._use()
         self._waiting.append(write)
         self._writes.wake()
 
@@ -307,6 +348,10 @@ class Guard:
                 except StoreError as error:  # of the sign alone: facts may have a place all the same
                     _log.debug("a sign of life was not given: %s", error)
 
+    def _use(self) -> None:
+        self._is_used = True
+        _end_with_process()
+
     def _finish(self) -> None:
         self.write_waiting(is_due=True)
         self.disk.close()
@@ -337,8 +382,37 @@ def _show(sign: Sign, store: Store) -> None:
     store.show(sign)
 
 
-def _end(reference: "weakref.ref[Guard]") -> None:
-    guard = reference()
-    if guard is not None and (left := guard.close()):
-        reason = guard.writing.reason or "there was no time"
-        guard.warn(f"{left} results were not written before the program ended: {reason}")
+_guards: "weakref.WeakSet[Guard]" = weakref.WeakSet()
+_before: list[Callable[[], object]] = []
+
+
+def before_closing(act: Callable[[], object]) -> None:
+    """Call `act` when the program ends, before its stores are closed: it may have something to write."""
+    _before.append(act)
+
+
+def _end_with_process() -> None:
+    """See to it that all stores are closed when this process ends, once."""
+    if _Ending.pid == os.getpid():
+        return
+    if _Ending.pid is None:
+        atexit.register(_end)
+    _Ending.pid = os.getpid()
+    # Children of multiprocessing end without the hooks of atexit, and know their own.
+    util, process = sys.modules.get("multiprocessing.util"), sys.modules.get("multiprocessing.process")
+    if util is not None and process is not None and process.parent_process() is not None:
+        util.Finalize(None, _end, exitpriority=0)
+
+
+class _Ending:
+    pid: int | None = None  # of the process that ends with our hook
+
+
+def _end() -> None:
+    for act in _before:
+        act()
+    deadline = time.monotonic() + _CLOSED_S
+    for guard, job in [(guard, guard.closing()) for guard in list(_guards)]:
+        if left := guard.closed(job, deadline - time.monotonic()):
+            reason = guard.writing.reason or "there was no time"
+            guard.warn(f"{left} results were not written before the program ended: {reason}")

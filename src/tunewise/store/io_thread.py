@@ -23,11 +23,13 @@ class Job(Generic[_T]):
         self._work = work
         self._result: list[_T] = []
         self._error: BaseException | None = None
+        self.has_begun = False
         self._running = threading.Lock()  # held until it is done
         self._running.acquire()
 
     def do(self) -> None:
         """Do the work; what it raises is for whoever asks for the result."""
+        self.has_begun = True
         try:
             self._result.append(self._work())
         except BaseException as error:

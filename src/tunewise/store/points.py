@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
-from math import inf, log
+from math import inf, isfinite, log
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -112,7 +112,7 @@ def points_of(rows: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, Point
                 must = {name: value for name, value, match in parts if match == "must"}
                 homes[key] = _home(msgspec.json.decode(fact.policy), must)
             yield number, _point(fact.decision, Problem(fact.problem), homes[key], digest)
-        except (ValueError, TypeError, TunewiseError):
+        except (ValueError, TypeError, RecursionError, TunewiseError):
             continue
 
 
@@ -295,10 +295,11 @@ def _mean(logs: Sequence[float]) -> float:
 
 
 def _apart(ours: Sequence[float], theirs: bytes) -> float:
-    if len(theirs) != 8 * len(ours):  # a damaged row
+    if not isinstance(theirs, bytes) or len(theirs) != 8 * len(ours):  # a damaged row
         return inf
     values = struct.unpack(f"<{len(ours)}d", theirs)
-    return max((abs(our - their) for our, their in zip(ours, values, strict=True)), default=inf)
+    apart = [abs(our - their) for our, their in zip(ours, values, strict=True)]
+    return max(apart, default=inf) if all(map(isfinite, apart)) else inf
 
 
 def _cell(at: Sequence[float]) -> int:

@@ -148,6 +148,11 @@ class PostgresStore:
         self.place = self._server.place
         self._listener = Listener(url, heard)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether a statement runs that the server has not answered so far."""
+        return self._server.is_silent
+
     def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
         """Append trials, all of them or none."""
         digest = subject.digest

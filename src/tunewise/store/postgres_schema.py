@@ -81,12 +81,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """DO $$
             DECLARE given record;
             BEGIN
-                FOR given IN SELECT grantee, privilege_type FROM information_schema.table_privileges
+                FOR given IN SELECT grantee, privilege_type, is_grantable FROM information_schema.table_privileges
                 WHERE table_schema = 'tunewise' AND table_name = 'subjects' AND grantee <> current_user
                 LOOP
                     EXECUTE format(
-                        'GRANT %s ON tunewise.points TO %s', given.privilege_type,
-                        CASE WHEN given.grantee = 'PUBLIC' THEN 'PUBLIC' ELSE quote_ident(given.grantee) END
+                        'GRANT %s ON tunewise.points TO %s %s', given.privilege_type,
+                        CASE WHEN given.grantee = 'PUBLIC' THEN 'PUBLIC' ELSE quote_ident(given.grantee) END,
+                        CASE WHEN given.is_grantable = 'YES' THEN 'WITH GRANT OPTION' ELSE '' END
                     );
                 END LOOP;
             END
@@ -96,6 +97,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 _ADD_POINTS = """
     COPY tunewise.points (subject, about, family, alike, cell, x, y, z, logs, is_tuned) FROM STDIN (FORMAT BINARY)
+"""
+_SOUND = """
+    SELECT id, digest, body FROM tunewise.subjects WHERE octet_length(digest) = 64 AND octet_length(body) <= 1048576
 """
 _TUNED = "UPDATE tunewise.points SET is_tuned = 1 WHERE subject IN (SELECT subject FROM tunewise.verdicts)"
 _POINT_TYPES = ["int8"] * 5 + ["float8"] * 3 + ["bytea", "int2"]
@@ -125,7 +129,7 @@ def migrate(db: Any) -> int:
             for statement in statements:
                 db.execute(statement)
         if found < WITH_POINTS <= len(MIGRATIONS):
-            add_points(db, db.execute("SELECT id, digest, body FROM tunewise.subjects").fetchall())
+            add_points(db, db.execute(_SOUND).fetchall())
             db.execute(
                 "UPDATE tunewise.points SET is_tuned = 1 WHERE subject IN (SELECT subject FROM tunewise.verdicts)"
             )

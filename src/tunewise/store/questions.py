@@ -26,6 +26,7 @@ from tunewise.store.points import (
 )
 from tunewise.store.rows import fact_of, subject_of, subjects_in
 
+_MORE = 64  # points that are looked at where the nearest ones are damaged or forged rows
 _ALL = (1 << 62) - 1  # rows: without a limit
 _FAILED = '"outcome":{"is":"failure"'  # in the JSON of a trial; what is written inside of words has other quotes
 _AFTER_PROBLEM = '},"policy":['  # in the JSON of a subject
@@ -69,12 +70,14 @@ _LOOK: dict[Key, str] = {
         SELECT subject, about, logs FROM {points_by_range}
         WHERE alike = {key} AND is_tuned = 1 AND cell BETWEEN r.column1 AND r.column2
         AND x BETWEEN {low_x} AND {high_x} AND y BETWEEN {low_y} AND {high_y} AND z BETWEEN {low_z} AND {high_z}
+        AND {size}(logs) <= 65536
         LIMIT {most}{end_of_range}
     """,
     "family": """
         SELECT subject, about, logs FROM {points_by_range}
         WHERE family = {key} AND cell BETWEEN r.column1 AND r.column2
         AND x BETWEEN {low_x} AND {high_x} AND y BETWEEN {low_y} AND {high_y} AND z BETWEEN {low_z} AND {high_z}
+        AND {size}(logs) <= 65536
         LIMIT {most}{end_of_range}
     """,
 }
@@ -168,8 +171,13 @@ class Questions:
 
     def near(self, subject: Subject, ratio: float, limit: int) -> list[Remembered]:
         """Return tuned subjects that differ in numbers only, each by `ratio` at most, nearest first."""
-        point = point_of(subject, subject.digest)
-        return sure(subject, ratio, self.remembered(self._nearest(subject, point, "alike", limit, log(ratio))))
+        point, found = point_of(subject, subject.digest), list[Remembered]()
+        for most in (limit, max(limit, _MORE)):  # rows that are not sound hide nobody who is as near as they seem
+            digests = self._nearest(subject, point, "alike", most, log(ratio))
+            found = sure(subject, ratio, [one for one in self.remembered(digests) if one.verdicts])
+            if len(found) >= limit or len(digests) < most:
+                break
+        return found[:limit]
 
     def kin(self, subject: Subject, limit: int) -> list[Remembered]:
         """Return other subjects of the same decision: the nearest and the last ones."""

@@ -80,6 +80,12 @@ class Server:
                 self._drop()
         self._turns.give(byte)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether a statement runs that the server has not answered so far."""
+        db = self._db
+        return db is not None and bool(db.is_silent)
+
     def holder(self, byte: int) -> None:
         """Return None: whoever has a lock may be on another machine."""
 

@@ -138,6 +138,11 @@ class SqliteStore:
         self.place = str(self.path)
         self._database = Database(self.path, is_read_only=is_shared)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the file is open and its tables are ours: who reads it then waits for nobody."""
+        return self._database.is_ready
+
     def add(self, subject: Subject, trials: Iterable[Trial]) -> None:
         """Append trials, all of them or none."""
         digest = subject.digest
