@@ -258,7 +258,7 @@ def test_ranks_that_have_no_config_in_common_use_their_own_defaults_and_say_so(f
 
 
 def test_a_rank_of_another_version_that_comes_late_uses_what_stands_and_all_say_so(foreman: Foreman) -> None:
-    seen = foreman.run("versions_differ", 2, kind="policy", others=[1], late_s={"1": 2.5}, limit_s=2 * SOON_S)
+    seen = foreman.run("versions_differ", 2, kind="policy", others=[1], late_s={"1": SOON_S}, limit_s=2 * SOON_S)
     assert disagreements(seen) == 0
     assert seen[0]["ways"][0] == 7  # what it remembers, as nobody else had asked by then
     assert all(len(rank["said"]) == 1 for rank in seen)
@@ -266,7 +266,7 @@ def test_a_rank_of_another_version_that_comes_late_uses_what_stands_and_all_say_
 
 
 def test_a_rank_whose_rules_forbid_what_stands_says_so(foreman: Foreman) -> None:
-    job: dict[str, Any] = {"kind": "code", "others": [1], "late_s": {"1": 2.5}, "limit_s": 2 * SOON_S}
+    job: dict[str, Any] = {"kind": "code", "others": [1], "late_s": {"1": SOON_S}, "limit_s": 2 * SOON_S}
     others, stricter = foreman.run("versions_differ", 2, **job)
     assert (others["ways"][0], stricter["ways"][0]) == (7, 0)
     (said,) = stricter["said"]
