@@ -9,6 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from tunewise.errors import StoreWarning
+from tunewise.formats.facts import read_trial, read_verdict
+from tunewise.store.memory import MemoryStore
+from tunewise.store.rows import facts_in, subject_of
 
 _FACTS = {
     "trials": (
@@ -68,14 +71,28 @@ def signs(db: sqlite3.Connection, kind: str | None) -> list[Any]:
     return [row for row in _readable(db, _SIGNS) if kind in (None, row[0])]
 
 
+def readable(db: sqlite3.Connection, decision: str | None) -> MemoryStore:
+    """Return what can be read about a decision, or about all of them."""
+    store = MemoryStore()
+    for digest, body in (row[1:] for row in subjects(db, decision)):
+        subject = subject_of(digest, body)
+        if subject is not None:
+            store.add(subject, facts_in(digest, facts(db, "trials", digest), read_trial))
+            for verdict in facts_in(digest, facts(db, "verdicts", digest), read_verdict):
+                store.conclude(subject, verdict)
+    return store
+
+
 def run(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> list[Any]:
     """Return the rows of a query; those of `names`, a JSON list, one by one where all of them cannot be read."""
     try:
         return db.execute(query, values).fetchall()
     except sqlite3.DataError:
-        _warn(str(db.execute("PRAGMA database_list").fetchone()[2]))
+        if "names" not in values:
+            raise
+    _warn(str(db.execute("PRAGMA database_list").fetchone()[2]))
     rows: list[Any] = []
-    for name in json.loads(values.get("names", "[]")):
+    for name in json.loads(values["names"]):
         with suppress(sqlite3.DataError):
             rows += db.execute(query, {**values, "names": json.dumps([name])}).fetchall()
     return rows

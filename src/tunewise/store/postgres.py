@@ -27,7 +27,9 @@ from tunewise.store.listening import Heard, Listener
 from tunewise.store.locks import ByteFlight
 from tunewise.store.postgres_copy import copied
 from tunewise.store.postgres_reading import (
+    BY_DIGEST,
     COUNT_TRIALS,
+    DECISIONS,
     LAST_WRITTEN,
     MISSES,
     OF_SUBJECT,
@@ -83,6 +85,7 @@ _DIALECT = Dialect(
     "unnest(%(features)s::text[]) AS f (value)",
     "octet_length",
     "CASE WHEN octet_length({0}) <= 1048576 THEN {0} END",
+    BY_DIGEST,
     VERDICTS,
     prefix="tunewise.",
     name=storable,
@@ -218,7 +221,8 @@ class PostgresStore:
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
-        return self._questions().decisions()
+        rows = self._sent(DECISIONS, None)
+        return sorted({subject.decision for subject in subjects_in(rows)})
 
     def miss(self, subject: Subject, count: int = 1) -> None:
         """Count a question that nobody could answer."""

@@ -30,6 +30,13 @@ OF_SUBJECT = {
     """,
 }
 # Of many subjects, in the words of `Questions`.
+BY_DIGEST = """
+    SELECT digest, CASE WHEN size <= 1048576 THEN body END FROM (
+        SELECT id, digest, body, octet_length(body) AS size,
+        sum(64 + LEAST(octet_length(body), 1048576)) OVER (ORDER BY id DESC) AS total
+        FROM {subjects} WHERE digest IN {names}
+    ) latest WHERE total - 64 - LEAST(size, 1048576) <= 67108864 ORDER BY id
+"""
 VERDICTS = """
     SELECT digest, identity, CASE WHEN size <= 1048576 AND total <= 67108864 THEN body END FROM (
         SELECT v.id, s.digest, v.identity, v.body, octet_length(v.body) AS size,
@@ -73,14 +80,27 @@ LAST_WRITTEN = """
     (SELECT max(id) FROM tunewise.trials WHERE subject = s.id) DESC NULLS LAST LIMIT 64
 """
 MISSES = """
-    SELECT key, decision, asked_as, count, CASE WHEN octet_length(body) <= 1048576 THEN body END FROM tunewise.misses
-    WHERE (%(name)s::text IS NULL OR decision = %(name)s) AND octet_length(key) = 64
-    AND octet_length(decision) <= 65536 AND octet_length(asked_as) <= 64 ORDER BY count DESC, id LIMIT 100000
+    SELECT key, decision, asked_as, count, CASE WHEN size <= 1048576 THEN body END FROM (
+        SELECT id, key, decision, asked_as, count, body, octet_length(body) AS size,
+        sum(256 + octet_length(decision) + LEAST(octet_length(body), 1048576)) OVER (ORDER BY count DESC, id) AS total
+        FROM tunewise.misses WHERE (%(name)s::text IS NULL OR decision = %(name)s) AND octet_length(key) = 64
+        AND octet_length(decision) <= 65536 AND octet_length(asked_as) <= 64
+    ) first WHERE total <= 67108864 ORDER BY count DESC, id
 """
 SIGNS = """
-    SELECT kind, key, at, CASE WHEN octet_length(body) <= 131072 THEN body END FROM tunewise.signs
-    WHERE (%(kind)s::text IS NULL OR kind = %(kind)s) AND at >= %(since)s
-    AND octet_length(kind) <= 4096 AND octet_length(key) <= 65536 ORDER BY at LIMIT 20000
+    SELECT kind, key, at, CASE WHEN size <= 131072 THEN body END FROM (
+        SELECT kind, key, at, body, octet_length(body) AS size,
+        sum(256 + octet_length(key) + LEAST(octet_length(body), 131072)) OVER (ORDER BY at DESC, kind, key) AS total
+        FROM tunewise.signs WHERE (%(kind)s::text IS NULL OR kind = %(kind)s) AND at >= %(since)s
+        AND octet_length(kind) <= 4096 AND octet_length(key) <= 65536
+    ) latest WHERE total <= 67108864 ORDER BY at
+"""
+DECISIONS = """
+    SELECT digest, CASE WHEN size <= 1048576 THEN body END FROM (
+        SELECT id, digest, body, octet_length(body) AS size,
+        sum(64 + LEAST(octet_length(body), 1048576)) OVER (ORDER BY id DESC) AS total
+        FROM tunewise.subjects WHERE id IN (SELECT max(id) FROM tunewise.subjects GROUP BY decision)
+    ) latest WHERE total - 64 - LEAST(size, 1048576) <= 67108864 ORDER BY id
 """
 COUNT_TRIALS = """
     SELECT s.decision, count(t.id) FROM tunewise.subjects s LEFT JOIN tunewise.trials t ON t.subject = s.id

@@ -31,7 +31,6 @@ _ALL = (1 << 62) - 1  # rows: without a limit
 _FAILED = '"outcome":{"is":"failure"'  # in the JSON of a trial; what is written inside of words has other quotes
 _AFTER_PROBLEM = '},"policy":['  # in the JSON of a subject
 
-_BY_DIGEST = "SELECT digest, {body} FROM {subjects} WHERE digest IN {names} ORDER BY id"
 _DIGESTS = "SELECT id, digest FROM {subjects} WHERE id IN {numbers} AND {size}(digest) = 64"
 _ROWS = "SELECT id, digest, {body} FROM {subjects} WHERE decision = {decision} AND {size}(digest) = 64"
 _DECISIONS = "SELECT digest, {body} FROM {subjects} WHERE id IN (SELECT max(id) FROM {subjects} GROUP BY decision)"
@@ -121,6 +120,7 @@ class Dialect:
     features: str  # the same of `features`, as a table `f` with a column `value`
     size: str  # the function that returns how long a value is
     body: str  # the column of a JSON body, or NULL where it is too long to be read
+    by_digest: str  # the query for rows of (digest, body) of the subjects of `names`, as far as they are read
     verdicts: str  # the query for rows of (digest, identity, body) of the verdicts of `names`, as far as they are read
     prefix: str = ""  # of tables
     name: Callable[[str], str] = str  # spells the name of a decision
@@ -230,7 +230,7 @@ class Questions:
         return index
 
     def _by_digest(self, digests: Sequence[str]) -> dict[str, Subject]:
-        rows = self._rows(_BY_DIGEST, names=self.dialect.as_list(digests))
+        rows = self._rows(self.dialect.by_digest, names=self.dialect.as_list(digests))
         found = ((digest, subject_of(digest, body)) for digest, body in rows)
         return {digest: subject for digest, subject in found if subject is not None}
 

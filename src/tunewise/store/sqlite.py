@@ -3,9 +3,10 @@
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -29,6 +30,7 @@ from tunewise.store.base import (
 )
 from tunewise.store.database import FILE_NAME, Database
 from tunewise.store.locks import ByteFlight
+from tunewise.store.memory import MemoryStore
 from tunewise.store.questions import Dialect, Questions
 from tunewise.store.rows import (
     About,
@@ -52,6 +54,7 @@ from tunewise.store.rows import (
 from tunewise.store.schema import WITH_POINTS, WITH_SIGNS, Held, add_points
 
 _PAGE = 500
+_T = TypeVar("_T")
 _POINTS_BY_RANGE = """
     (VALUES ({first_0}, {last_0}), ({first_1}, {last_1}), ({first_2}, {last_2}), ({first_3}, {last_3}),
     ({first_4}, {last_4}), ({first_5}, {last_5}), ({first_6}, {last_6}), ({first_7}, {last_7})) AS r
@@ -71,6 +74,7 @@ _DIALECT = Dialect(
     "json_each(:features) AS f",
     "length",
     "{}",
+    "SELECT digest, body FROM {subjects} WHERE digest IN {names} ORDER BY id",
     _VERDICTS,
     as_list=lambda values: msgspec.json.encode(values).decode(),
 )
@@ -113,9 +117,14 @@ _DROP_MISSES = """
     DELETE FROM misses WHERE rowid IN
     (SELECT rowid FROM misses WHERE decision = ? ORDER BY count, rowid LIMIT max(0, ?))
 """
+_COUNT_SUBJECTS = "SELECT count(DISTINCT digest) FROM subjects"
+_COUNT_TRIALS = """
+    SELECT s.decision, count(t.id) FROM subjects s LEFT JOIN trials t ON t.subject = s.id
+    GROUP BY s.decision ORDER BY s.decision
+"""
 _COUNTS = """
     SELECT (SELECT count(*) FROM trials), (SELECT count(*) FROM verdicts),
-    (SELECT count(DISTINCT digest) FROM subjects), (SELECT count(*) FROM misses),
+    (SELECT count(*) FROM subjects), (SELECT count(*) FROM misses),
     (SELECT at FROM trials ORDER BY id DESC LIMIT 1), (SELECT at FROM verdicts ORDER BY id DESC LIMIT 1)
 """
 _SHOW = """
@@ -189,30 +198,25 @@ class SqliteStore:
 
     def near(self, subject: Subject, ratio: float, limit: int) -> list[Remembered]:
         """Return tuned subjects that differ in numbers only, each by `ratio` at most, nearest first."""
-        with self._asking() as questions:
-            return questions.near(subject, ratio, limit)
+        return self._asked(subject.decision, lambda store: store.near(subject, ratio, limit))
 
     def kin(self, subject: Subject, limit: int) -> list[Remembered]:
         """Return other subjects of the same decision: the nearest and the last ones."""
-        with self._asking() as questions:
-            return questions.kin(subject, limit)
+        return self._asked(subject.decision, lambda store: store.kin(subject, limit))
 
     def tuned(self, decision: str, like: Problem | None = None, limit: int | None = None) -> Page[Remembered]:
         """Return the last tuned subjects of those whose problem has the features `like`."""
-        with self._asking() as questions:
-            return questions.tuned(decision, like, limit)
+        return self._asked(decision, lambda store: store.tuned(decision, like, limit))
 
     def measured(
         self, decision: str, like: Problem | None = None, limit: int | None = None, *, failed: bool = False
     ) -> Page[Measured]:
         """Return the last trials, or only failed ones, of subjects whose problem has the features `like`."""
-        with self._asking() as questions:
-            return questions.measured(decision, like, limit, failed=failed)
+        return self._asked(decision, lambda store: store.measured(decision, like, limit, failed=failed))
 
     def decisions(self) -> list[str]:
         """Return the names of the decisions that have trials or verdicts, in alphabetical order."""
-        with self._asking() as questions:
-            return questions.decisions()
+        return self._asked(None, lambda store: store.decisions())
 
     def miss(self, subject: Subject, count: int = 1) -> None:
         """Count a question that nobody could answer."""
@@ -318,7 +322,7 @@ class SqliteStore:
                 "DELETE FROM subjects WHERE NOT EXISTS (SELECT 1 FROM trials WHERE subject = subjects.id)"
                 " AND NOT EXISTS (SELECT 1 FROM verdicts WHERE subject = subjects.id)"
             )
-            if self._database.schema >= WITH_POINTS:
+            if self._database.written_schema >= WITH_POINTS:
                 db.execute("DELETE FROM points WHERE subject NOT IN (SELECT id FROM subjects)")
                 db.execute("UPDATE points SET is_tuned = 0 WHERE subject NOT IN (SELECT subject FROM verdicts)")
         self._database.compact()
@@ -328,12 +332,10 @@ class SqliteStore:
         """Return what the file holds."""
         with self._database.reading() as db:
             trials, verdicts, subjects, misses, last_trial_at, last_verdict_at = db.execute(_COUNTS).fetchone()
-            decisions = dict(
-                db.execute(
-                    "SELECT s.decision, count(t.id) FROM subjects s LEFT JOIN trials t ON t.subject = s.id"
-                    " GROUP BY s.decision ORDER BY s.decision"
-                ).fetchall()
-            )
+            decisions: dict[str, int] = {}
+            with suppress(sqlite3.DataError):  # names too long to be shown
+                subjects = db.execute(_COUNT_SUBJECTS).fetchone()[0]
+                decisions = dict(db.execute(_COUNT_TRIALS).fetchall())
         return StoreInfo(
             place=str(self.path),
             schema=self._database.schema,
@@ -361,11 +363,14 @@ class SqliteStore:
         """Close the file; the next use opens it again."""
         self._database.close()
 
-    @contextmanager
-    def _asking(self) -> Iterator[Questions]:
+    def _asked(self, decision: str | None, ask: Callable[[Questions | MemoryStore], _T]) -> _T:
+        """Return what a question about a decision, or about all, gives; of a file with too long values, row by row."""
         with self._database.reading() as db:
-            has_points = self._database.schema >= WITH_POINTS
-            yield Questions(partial(long_values.run, db), _DIALECT, has_points)
+            questions = Questions(partial(long_values.run, db), _DIALECT, self._database.schema >= WITH_POINTS)
+            try:
+                return ask(questions)
+            except sqlite3.DataError:
+                return ask(long_values.readable(db, decision))
 
     def _key(self, db: sqlite3.Connection, about: About) -> int:
         """Return the row number of a subject, added if it is new."""
