@@ -237,3 +237,17 @@ def test_a_row_of_any_length_is_weighed_at_once(store: LayeredStore, team: Memor
     began = time.monotonic()
     assert explained(store).answer.rung == "default"
     assert time.monotonic() - began < 2
+
+
+def test_a_win_of_others_over_another_config_than_the_default_does_not_answer(
+    store: LayeredStore, team: MemoryStore
+) -> None:
+    team.conclude(SUBJECT, replace(won(POOR), incumbent=BEST))
+    assert explained(store).answer.rung == "default"
+
+
+def test_all_pairs_of_a_long_row_are_weighed_alike(store: LayeredStore, team: MemoryStore) -> None:
+    pairs = [(2.0, 1.0)] * 1_000 + [(1.0, 2.0)] * 9_000
+    incumbent_s, challenger_s = zip(*pairs, strict=True)
+    team.conclude(SUBJECT, replace(won(POOR), incumbent_s=incumbent_s, challenger_s=challenger_s))
+    assert explained(store).answer.rung == "default"
