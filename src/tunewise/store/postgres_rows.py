@@ -37,7 +37,7 @@ _KNOWN = {
 # The rows are held, as the references to them will be: nobody prunes a subject between this and a fact about it.
 _KEYS = """
     SELECT id, digest, decision, identity, body FROM tunewise.subjects
-    WHERE (digest, decision, identity, body) IN
+    WHERE digest = ANY(%s) AND (digest, decision, identity, body) IN
     (SELECT * FROM unnest(%s::text[], %s::text[], %s::bytea[], %s::text[])) ORDER BY id DESC FOR KEY SHARE
 """
 _ADD_SUBJECT = "INSERT INTO tunewise.subjects (digest, decision, identity, body) VALUES (%s, %s, %s, %s) RETURNING id"
@@ -80,7 +80,7 @@ def keys_of(db: Any, abouts: Sequence[About]) -> dict[About, int]:
 def _known_keys(db: Any, abouts: Sequence[About]) -> dict[About, int]:
     # Compared whole: facts must not be tied to a row that has been damaged.
     columns = [list(column) for column in zip(*set(abouts), strict=True)] or [[], [], [], []]
-    return {tuple(about): key for key, *about in db.execute(_KEYS, columns).fetchall()}
+    return {tuple(about): key for key, *about in db.execute(_KEYS, (columns[0], *columns)).fetchall()}
 
 
 def _new_keys(db: Any, abouts: Sequence[About]) -> dict[About, int]:
