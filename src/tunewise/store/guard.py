@@ -80,10 +80,11 @@ class _Write:
 class Guard:
     """Lets a program use a store on disk or a server without ever being held up or broken by it.
 
-    Reading and writing are done by two threads, and whoever asks waits for them, but not for ever: so a signal in the
-    middle of a question leaves no transaction open and no lock taken. While the store cannot be written, what is new is
-    kept in memory, and is written as soon as it can be, tried a last time when the program ends. A corrupt file is
-    renamed and a new one begun. `heard` is told when a store that could not be read can be.
+    One thread writes, another one asks servers and opens files, and the caller waits for them for a bounded time: a
+    signal in the middle of a question leaves no transaction open and no lock taken. An open file is read by the caller.
+    While the store cannot be written, new facts are kept in memory. They are written as soon as possible, and a last
+    time when the program ends. A corrupt file is renamed and a new one begun. `heard` is told when a store that could
+    not be read can be read again.
     """
 
     def __init__(
